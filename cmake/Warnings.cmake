@@ -1,0 +1,10 @@
+# One interface target that every target of ours links: warnings, and what the build options ask for.
+add_library(lane_options INTERFACE)
+target_compile_options(lane_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${LANE_WERROR}>:-Werror>)
+if(LANE_SANITIZE)
+  target_compile_options(lane_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -g -O1)
+  target_link_options(lane_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(LANE_STATIC)
+  target_link_options(lane_options INTERFACE -static)
+endif()
