@@ -7,17 +7,18 @@
 namespace lane {
 
 struct Chip {
-  std::string_view name;          // "sm_90", "host"
-  std::string_view gencode;       // nvcc's -gencode argument, "arch=compute_90a,code=sm_90a"; empty: the C++ compiler builds it
-  int capability;                 // 90; 0 for host
+  std::string_view name;  // "sm_90", "host"
+  std::string_view
+      gencode;     // nvcc's -gencode argument, "arch=compute_90a,code=sm_90a"; empty: the C++ compiler builds it
+  int capability;  // 90; 0 for host
   int multiprocessors;
-  int shared_bytes;               // most dynamic shared memory of one block
+  int shared_bytes;  // most dynamic shared memory of one block
   int64_t l2_bytes;
-  int64_t memory_bytes;           // of a common card with this chip
-  int64_t bandwidth;              // bytes a second
-  bool bulk_copy;                 // cp.async.bulk and mbarriers
-  bool dependent_launch;          // programmatic dependent launch
-  bool int8_mma, bf16_mma, wgmma; // tensor cores' instructions
+  int64_t memory_bytes;            // of a common card with this chip
+  int64_t bandwidth;               // bytes a second
+  bool bulk_copy;                  // cp.async.bulk and mbarriers
+  bool dependent_launch;           // programmatic dependent launch
+  bool int8_mma, bf16_mma, wgmma;  // tensor cores' instructions
 };
 std::span<const Chip> chips();
 const Chip* find_chip(std::string_view name);

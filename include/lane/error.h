@@ -1,5 +1,5 @@
-// Refusals. Every failure of lanec is one of these types, named as docs/errors.md lists them; a message says where, what
-// was found and what is accepted. Only tools/lanec.cpp catches.
+// Refusals. Every failure of lanec is one of these types, named as docs/errors.md lists them; a message says where,
+// what was found and what is accepted. Only tools/lanec.cpp catches.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -10,14 +10,15 @@ namespace lane {
 
 /// Process exit codes: what a script may rely on.
 enum class ExitCode : int {
-  Usage = 2,          // a command line, or a LOGOS text a person wrote
-  Checkpoint = 3,     // a malformed, truncated or inconsistent checkpoint
-  NotSupported = 4,   // a sound checkpoint that lanec does not compile (yet)
-  Environment = 5,    // files, memory, tools
-  Internal = 70,      // a fault of ours
+  Usage = 2,         // a command line, or a LOGOS text a person wrote
+  Checkpoint = 3,    // a malformed, truncated or inconsistent checkpoint
+  NotSupported = 4,  // a sound checkpoint that lanec does not compile (yet)
+  Environment = 5,   // files, memory, tools
+  Internal = 70,     // a fault of ours
 };
 
-/// Base of all refusals. what() is "<Name>: <message>", one line; bytes that came from a file are escaped (see `printable`).
+/// Base of all refusals. what() is "<Name>: <message>", one line; bytes that came from a file are escaped (see
+/// `printable`).
 class Error : public std::runtime_error {
  public:
   Error(const char* name, ExitCode code, const std::string& message)
@@ -39,7 +40,10 @@ struct CheckpointError : Error {
   CheckpointError(std::string file_, uint64_t offset_, std::string found_, std::string expected_)
       : Error("Checkpoint", ExitCode::Checkpoint,
               file_ + ": at byte " + std::to_string(offset_) + ": found " + found_ + "; expected " + expected_),
-        file(std::move(file_)), offset(offset_), found(std::move(found_)), expected(std::move(expected_)) {}
+        file(std::move(file_)),
+        offset(offset_),
+        found(std::move(found_)),
+        expected(std::move(expected_)) {}
   std::string file;
   uint64_t offset;
   std::string found, expected;
@@ -54,7 +58,9 @@ struct NotYetError : Error {
 struct FormatError : Error {
   FormatError(std::string tensor_, std::string type_, std::string why_)
       : Error("Format", ExitCode::NotSupported, "tensor '" + tensor_ + "' is " + type_ + ": " + why_),
-        tensor(std::move(tensor_)), type(std::move(type_)), why(std::move(why_)) {}
+        tensor(std::move(tensor_)),
+        type(std::move(type_)),
+        why(std::move(why_)) {}
   std::string tensor, type, why;
 };
 
@@ -62,15 +68,20 @@ struct FormatError : Error {
 struct NoKernelError : Error {
   NoKernelError(std::string op_, std::string kind_, std::string out_, std::string why_)
       : Error("NoKernel", ExitCode::NotSupported, op_ + " (" + kind_ + ") into '" + out_ + "': " + why_),
-        op(std::move(op_)), kind(std::move(kind_)), out(std::move(out_)), why(std::move(why_)) {}
+        op(std::move(op_)),
+        kind(std::move(kind_)),
+        out(std::move(out_)),
+        why(std::move(why_)) {}
   std::string op, kind, out, why;
 };
 
 /// LOGOS text that does not parse. `line` and `column` are 1-based. Exit 2 for a text a person wrote, 70 for our own.
 struct ParseError : Error {
   ParseError(int line_, int column_, const std::string& message)
-      : Error("Parse", ExitCode::Usage, "line " + std::to_string(line_) + ", column " + std::to_string(column_) + ": " + message),
-        line(line_), column(column_) {}
+      : Error("Parse", ExitCode::Usage,
+              "line " + std::to_string(line_) + ", column " + std::to_string(column_) + ": " + message),
+        line(line_),
+        column(column_) {}
   int line, column;
 };
 
@@ -92,7 +103,9 @@ struct UnboundError : Error {
 struct ShapeError : Error {
   ShapeError(std::string var_, std::string declared_, std::string bound_, ExitCode code = ExitCode::Usage)
       : Error("Shape", code, "'" + var_ + "': declared " + declared_ + ", bound " + bound_),
-        var(std::move(var_)), declared(std::move(declared_)), bound(std::move(bound_)) {}
+        var(std::move(var_)),
+        declared(std::move(declared_)),
+        bound(std::move(bound_)) {}
   std::string var, declared, bound;
 };
 
@@ -101,7 +114,8 @@ struct ChunkError : Error {
       : Error("Chunk", ExitCode::Usage,
               "a prefill chunk of " + std::to_string(rows_) + " rows with context " + std::to_string(ctx_) +
                   "; accepted are powers of two up to 512 and the context"),
-        rows(rows_), ctx(ctx_) {}
+        rows(rows_),
+        ctx(ctx_) {}
   int64_t rows, ctx;
 };
 
@@ -120,8 +134,10 @@ struct IoError : Error {
 struct MemoryError : Error {
   MemoryError(uint64_t needed_, uint64_t budget_, const std::string& items = "")
       : Error("Memory", ExitCode::Environment,
-              "needs " + std::to_string(needed_) + " bytes, has " + std::to_string(budget_) + (items.empty() ? "" : "\n" + items)),
-        needed(needed_), budget(budget_) {}
+              "needs " + std::to_string(needed_) + " bytes, has " + std::to_string(budget_) +
+                  (items.empty() ? "" : "\n" + items)),
+        needed(needed_),
+        budget(budget_) {}
   uint64_t needed, budget;
 };
 

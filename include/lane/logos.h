@@ -1,4 +1,5 @@
-// Pass 4: LOGOS text to a syntax tree. Decides nothing: it parses, or fails with line and column. docs/logos.md has the grammar.
+// Pass 4: LOGOS text to a syntax tree. Decides nothing: it parses, or fails with line and column. docs/logos.md has the
+// grammar.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,24 +19,24 @@ struct Subscript {
 struct Operand {
   std::string name;
   bool indexed = false;
-  Subscript from, through;   // both set where indexed; equal for `item`
+  Subscript from, through;  // both set where indexed; equal for `item`
 };
 
 struct OptionText {
-  std::string name;     // "value width"
+  std::string name;  // "value width"
   double value = 0;
-  bool integer = false; // as written
+  bool integer = false;  // as written
 };
 
-struct PhraseValue {    // `the <phrase> of a and b with option 1 and …`, or the call spelling phraseName(a, b, 1, …)
-  std::string phrase;   // "matrix product"; the call spelling is resolved to the phrase by the parser
+struct PhraseValue {   // `the <phrase> of a and b with option 1 and …`, or the call spelling phraseName(a, b, 1, …)
+  std::string phrase;  // "matrix product"; the call spelling is resolved to the phrase by the parser
   std::vector<Operand> operands;
   std::vector<OptionText> options;
 };
-struct ListValue {      // `[a, b]`: rows one below the other
+struct ListValue {  // `[a, b]`: rows one below the other
   std::vector<std::string> names;
 };
-struct Declaration {    // `a new Quantized with rows 256 and columns 64`
+struct Declaration {  // `a new Quantized with rows 256 and columns 64`
   std::string kind;
   std::vector<OptionText> options;
 };
@@ -43,8 +44,8 @@ struct Declaration {    // `a new Quantized with rows 256 and columns 64`
 struct Statement {
   enum class Kind { Let, Set, Show } kind = Kind::Let;
   int line = 0;
-  bool is_mutable = false;                 // Let mutable
-  Operand target;                          // Let and Show: a plain name; Set: a name or a place
+  bool is_mutable = false;  // Let mutable
+  Operand target;           // Let and Show: a plain name; Set: a name or a place
   std::variant<std::monostate, Declaration, PhraseValue, ListValue, Operand> value;
 };
 
@@ -52,11 +53,11 @@ struct SyntaxTree {
   std::vector<Statement> statements;
 };
 
-SyntaxTree parse_logos(std::string_view text);           // throws ParseError
-void verify(const SyntaxTree& tree);                     // throws InternalError
+SyntaxTree parse_logos(std::string_view text);  // throws ParseError
+void verify(const SyntaxTree& tree);            // throws InternalError
 /// Canonical text: LF, one statement a line, single spaces, shortest round-trip floats. parse(to_text(t)) equals t.
 std::string to_text(const SyntaxTree& tree);
-std::string to_text(const Statement& statement);         // one statement, no newline
-std::string float_text(double value);                    // the canonical spelling of a float
+std::string to_text(const Statement& statement);  // one statement, no newline
+std::string float_text(double value);             // the canonical spelling of a float
 
 }  // namespace lane

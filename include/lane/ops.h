@@ -1,5 +1,5 @@
-// The ops of a step, a row each: the phrase that says it in LOGOS, its operands and options. docs/logos.md gives each one's
-// mathematics; src/reference/ computes it plainly.
+// The ops of a step, a row each: the phrase that says it in LOGOS, its operands and options. docs/logos.md gives each
+// one's mathematics; src/reference/ computes it plainly.
 #pragma once
 #include <span>
 #include <string_view>
@@ -8,38 +8,92 @@
 namespace lane {
 
 enum class OpKind {
-  RowLookup,      // item (tok + 1) of W
-  ScaledCopy, Sum, Product,
-  RmsNorm, LayerNorm, LengthNorm,
-  MatrixProduct, HeadProduct,
-  HeadSlice, Join, HeadJoin, RowSlice /* item(s) of an array */, Rows /* [a, b] */,
-  Rotation, PositionScale, Attention,
-  SiluGate, GeluGate, SigmoidGate, ClampedGate,
-  Silu, Gelu, Sigmoid, Softplus, SquareRelu, Softcap, Clamp,
+  RowLookup,  // item (tok + 1) of W
+  ScaledCopy,
+  Sum,
+  Product,
+  RmsNorm,
+  LayerNorm,
+  LengthNorm,
+  MatrixProduct,
+  HeadProduct,
+  HeadSlice,
+  Join,
+  HeadJoin,
+  RowSlice /* item(s) of an array */,
+  Rows /* [a, b] */,
+  Rotation,
+  PositionScale,
+  Attention,
+  SiluGate,
+  GeluGate,
+  SigmoidGate,
+  ClampedGate,
+  Silu,
+  Gelu,
+  Sigmoid,
+  Softplus,
+  SquareRelu,
+  Softcap,
+  Clamp,
   Greatest,
-  TopChoice, ChosenShare, ExpertProduct, ExpertBias, ExpertSum,
-  ShortConvolution, Shift, Decay, DeltaRule, DeltaReading,
-  Write,          // Set item (pos + 1) of keys to x: rows of carried state
+  TopChoice,
+  ChosenShare,
+  ExpertProduct,
+  ExpertBias,
+  ExpertSum,
+  ShortConvolution,
+  Shift,
+  Decay,
+  DeltaRule,
+  DeltaReading,
+  Write,  // Set item (pos + 1) of keys to x: rows of carried state
 };
 
-/// Options of all phrases. The word in the text is option_name(); whether it is written as an integer is option_is_integer().
+/// Options of all phrases. The word in the text is option_name(); whether it is written as an integer is
+/// option_is_integer().
 enum class OptionKey {
-  Factor, Epsilon, Width, ValueWidth, Heads, Groups, From, Through, Turned, Base, Paired, Magnitude, Linear, Original, Fast, Slow,
-  Length, Scale, Window, Limit, Slope, Count, Kept, By, Normalised, Tiled, Yarn,
+  Factor,
+  Epsilon,
+  Width,
+  ValueWidth,
+  Heads,
+  Groups,
+  From,
+  Through,
+  Turned,
+  Base,
+  Paired,
+  Magnitude,
+  Linear,
+  Original,
+  Fast,
+  Slow,
+  Length,
+  Scale,
+  Window,
+  Limit,
+  Slope,
+  Count,
+  Kept,
+  By,
+  Normalised,
+  Tiled,
+  Yarn,
 };
 std::string_view option_name(OptionKey key);
 bool option_is_integer(OptionKey key);
 
 struct OpRow {
   OpKind kind;
-  std::string_view phrase;            // "matrix product"; empty: said by syntax, not by a phrase
-  std::string_view call;              // "matrixProduct"
+  std::string_view phrase;  // "matrix product"; empty: said by syntax, not by a phrase
+  std::string_view call;    // "matrixProduct"
   int min_operands, max_operands;
   std::vector<OptionKey> required, optional;
 };
 std::span<const OpRow> op_rows();
 const OpRow& op_row(OpKind kind);
-const OpRow* find_phrase(std::string_view phrase);   // null where unknown
-std::string_view op_name(OpKind kind);               // "matrix product", "row lookup": for messages and listings
+const OpRow* find_phrase(std::string_view phrase);  // null where unknown
+std::string_view op_name(OpKind kind);              // "matrix product", "row lookup": for messages and listings
 
 }  // namespace lane

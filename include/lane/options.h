@@ -10,22 +10,22 @@ enum class Activations { F32, Int8x2, Int8 };
 enum class KvType { F16, F32, Q8_0 };
 
 struct Options {
-  int64_t ctx = 0;                        // 0: the smaller of the model's and 4096
-  int64_t prefill = 1;                    // the largest chunk; 1: a decode step at a time; 0: the largest that fits
-  int64_t batch = 1;                      // sequences of the batch form; 1: none
+  int64_t ctx = 0;      // 0: the smaller of the model's and 4096
+  int64_t prefill = 1;  // the largest chunk; 1: a decode step at a time; 0: the largest that fits
+  int64_t batch = 1;    // sequences of the batch form; 1: none
   Activations activations = Activations::F32;
   KvType kv = KvType::F16;
   std::string chip = "sm_90";
   bool cuda_graphs = true;
   bool fuse_quant = true;
   bool branches = true;
-  std::vector<std::string> hold;          // fusion rules kept apart; "all"
+  std::vector<std::string> hold;  // fusion rules kept apart; "all"
   std::string symbol_prefix = "lane_program";
-  std::string pre;                        // overrides tokenizer.ggml.pre
-  int64_t mem_bytes = 0;                  // 0: the chip's memory
+  std::string pre;        // overrides tokenizer.ggml.pre
+  int64_t mem_bytes = 0;  // 0: the chip's memory
 };
 
-std::string_view to_text(Activations a);   // "f32", "int8x2", "int8"
+std::string_view to_text(Activations a);  // "f32", "int8x2", "int8"
 std::string_view to_text(KvType k);
 
 }  // namespace lane
