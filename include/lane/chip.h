@@ -14,11 +14,13 @@ struct Chip {
   int multiprocessors;
   int shared_bytes;  // most dynamic shared memory of one block
   int64_t l2_bytes;
-  int64_t memory_bytes;            // of a common card with this chip
-  int64_t bandwidth;               // bytes a second
-  bool bulk_copy;                  // cp.async.bulk and mbarriers
-  bool dependent_launch;           // programmatic dependent launch
-  bool int8_mma, bf16_mma, wgmma;  // tensor cores' instructions
+  int64_t memory_bytes;           // of a common card with this chip
+  int64_t bandwidth;              // bytes a second
+  bool bulk_copy = false;         // cp.async.bulk and mbarriers
+  bool dependent_launch = false;  // programmatic dependent launch
+  bool int8_mma = false;          // mma.m16n8k32 on int8
+  bool bf16_mma = false;          // mma.m16n8k16 on bf16
+  bool wgmma = false;             // warpgroup mma
 };
 std::span<const Chip> chips();
 const Chip* find_chip(std::string_view name);
