@@ -94,8 +94,8 @@ struct GraphError : Error {
 
 /// A constant of the text that no tensor of the checkpoint and no derivation gives.
 struct UnboundError : Error {
-  explicit UnboundError(std::string name_, const std::string& why)
-      : Error("Unbound", ExitCode::Usage, "'" + name_ + "': " + why), var(std::move(name_)) {}
+  explicit UnboundError(std::string var_, const std::string& why)
+      : Error("Unbound", ExitCode::Usage, "'" + var_ + "': " + why), var(std::move(var_)) {}
   std::string var;
 };
 
@@ -147,7 +147,7 @@ struct InternalError : Error {
 };
 
 /// `bytes` as something safe to print on a terminal or into a message: control characters, invalid UTF-8, bidirectional
-/// controls and quotes are escaped as \xNN; cut to `limit` bytes with "…" after it.
+/// controls, quotes and backslashes are escaped as \xNN; cut to `limit` bytes with "…" after it.
 std::string printable(std::string_view bytes, size_t limit = 80);
 
 }  // namespace lane
