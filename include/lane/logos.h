@@ -13,32 +13,38 @@ namespace lane {
 struct Subscript {
   std::string name;
   int64_t offset = 0;
+  bool operator==(const Subscript&) const = default;
 };
 
 /// An operand: a name; or `item S of name`; or `items S through T of name`.
 struct Operand {
   std::string name;
   bool indexed = false;
-  Subscript from, through;  // both set where indexed; equal for `item`
+  Subscript from{}, through{};  // both set where indexed; equal for `item`
+  bool operator==(const Operand&) const = default;
 };
 
 struct OptionText {
   std::string name;  // "value width"
   double value = 0;
   bool integer = false;  // as written
+  bool operator==(const OptionText&) const = default;
 };
 
 struct PhraseValue {   // `the <phrase> of a and b with option 1 and …`, or the call spelling phraseName(a, b, 1, …)
   std::string phrase;  // "matrix product"; the call spelling is resolved to the phrase by the parser
   std::vector<Operand> operands;
   std::vector<OptionText> options;
+  bool operator==(const PhraseValue&) const = default;
 };
 struct ListValue {  // `[a, b]`: rows one below the other
   std::vector<std::string> names;
+  bool operator==(const ListValue&) const = default;
 };
 struct Declaration {  // `a new Quantized with rows 256 and columns 64`
   std::string kind;
   std::vector<OptionText> options;
+  bool operator==(const Declaration&) const = default;
 };
 
 struct Statement {
