@@ -1,0 +1,17 @@
+// The end of a step: what the next one reads.
+#pragma once
+#include "base/device.cuh"
+#include "base/namespace.h"
+
+namespace LANE_NAMESPACE {
+
+/// tokens[s] = next[s] and pos[s] += rows_per_sequence: the chosen token is fed, and no host is asked. A thread a
+/// sequence.
+__global__ void advance(int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence) {
+  const int s = blockIdx.x * blockDim.x + threadIdx.x;
+  if (s >= sequences) return;
+  tokens[s] = next[s];
+  pos[s] += rows_per_sequence;
+}
+
+}  // namespace LANE_NAMESPACE

@@ -1,0 +1,126 @@
+// Routed experts: which ones a token takes, with what share, and the sum of what they give. E experts, `count` chosen.
+#pragma once
+#include "ops/block.cuh"
+#include "ops/greatest.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// The greatest score from `first` to `last` (exclusive), the lowest index on ties; the same in every lane.
+__device__ inline Best greatest_score(const float* scores, int first, int last) {
+  Best best = nothing_yet();
+  for (int e = first + lane_index(); e < last; e += kWarpLanes) best = better_of(best, scores, e);
+  return warp_best(best);
+}
+
+/// Takes `count` times the greatest score out of `scores`, which it spoils; ids go to `chosen` where it is not null.
+/// Gives the sum of the scores taken.
+__device__ inline float take_greatest(float* scores, int first, int last, int count, int* chosen) {
+  float sum = 0;
+  for (int i = 0; i < count; i++) {
+    Best best = greatest_score(scores, first, last);
+    if (best.index >= last) best.index = first;  // no score is a number
+    sum += best.value;
+    if (lane_index() == 0) {
+      if (chosen) chosen[i] = best.index;
+      scores[best.index] = -INFINITY;
+    }
+    __syncwarp();
+  }
+  return sum;
+}
+
+/// Sets the scores of all but the `kept` best groups of `size` experts to minus infinity; a group's score is the sum of
+/// its two best. `spoiled` holds the scores too.
+__device__ inline void keep_groups(float* scores, float* spoiled, float* of_group, int size, int groups, int kept) {
+  for (int g = 0; g < groups; g++) {
+    const float sum = take_greatest(spoiled, g * size, (g + 1) * size, size < 2 ? size : 2, nullptr);
+    if (lane_index() == 0) of_group[g] = -sum;
+  }
+  __syncwarp();
+  for (int dropped = 0; dropped < groups - kept; dropped++) {
+    Best worst = nothing_yet();
+    for (int g = groups - 1 - lane_index(); g >= 0; g -= kWarpLanes)  // of equal groups the later one goes
+      worst = better(worst, Best{of_group[g], groups - 1 - g});
+    worst = warp_best(worst);
+    const int group = max(groups - 1 - worst.index, 0);  // no score is a number
+    __syncwarp();
+    if (lane_index() == 0) of_group[group] = -INFINITY;
+    for (int e = group * size + lane_index(); e < (group + 1) * size; e += kWarpLanes) scores[e] = -INFINITY;
+    __syncwarp();
+  }
+}
+
+/// Dynamic shared memory of `top_choice`: every expert's score twice, and every group's.
+constexpr int top_choice_shared_bytes(int experts, int groups) { return (2 * experts + groups) * int(sizeof(float)); }
+
+/// ids[t] = the `count` experts with the greatest score r[t][e] + bias[e] (bias null: none), greatest first, the lower
+/// id on ties. With groups > 1 only experts of the `kept` best groups count; a group's score is the sum of its two
+/// best. Grid: a warp a token.
+__global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept) {
+  LANE_DYNAMIC_SHARED(float, shared);
+  float* scores = shared;
+  float* spoiled = scores + experts;
+  float* of_group = spoiled + experts;
+  const int lane = threadIdx.x, size = experts / groups;
+  for (int e = lane; e < experts; e += kWarpLanes) {
+    scores[e] = r[int64_t(blockIdx.x) * experts + e] + (bias ? bias[e] : 0.0f);
+    spoiled[e] = scores[e];
+  }
+  __syncwarp();
+  if (groups > 1) keep_groups(scores, spoiled, of_group, size, groups, kept);
+  take_greatest(scores, 0, experts, count, ids + int64_t(blockIdx.x) * count);
+}
+
+/// What `chosen_share` makes of the router's scores.
+enum ShareBy { kSoftmax = 0, kSigmoid = 1, kSoftmaxOfChosen = 2 };
+
+/// share[t][i] = the weight of the i-th chosen expert: softmax over all, sigmoid, or softmax over the chosen of the
+/// scores r, without any selection bias; divided by their sum where `normalised`; times factor. Grid: a warp a token.
+__global__ void chosen_share(float* share, const float* r, const int* ids, int experts, int count, int by,
+                             int normalised, float factor) {
+  const int lane = threadIdx.x;
+  const float* scores = r + int64_t(blockIdx.x) * experts;
+  const int* chosen = ids + int64_t(blockIdx.x) * count;
+  const int candidates = by == kSoftmaxOfChosen ? count : experts;
+  float most = -INFINITY;
+  for (int e = lane; e < candidates; e += kWarpLanes)
+    most = fmaxf(most, scores[by == kSoftmaxOfChosen ? chosen[e] : e]);
+  most = warp_max(most);
+  double sum = 0;
+  for (int e = lane; e < candidates; e += kWarpLanes)
+    sum += double(expf(scores[by == kSoftmaxOfChosen ? chosen[e] : e] - most));
+  sum = warp_sum(sum);
+  const float inverse = float(1.0 / sum);
+
+  double taken = 0;
+  for (int i = 0; i < count; i++) {  // every lane the same sum: `count` is small
+    const float score = scores[chosen[i]];
+    taken += double(by == kSigmoid ? 1.0f / (1.0f + expf(-score)) : expf(score - most) * inverse);
+  }
+  const float least = 6.103515625e-5f;  // 2^-14: what keeps the quotient finite where all shares vanish
+  const float scale = factor / (normalised ? fmaxf(float(taken), least) : 1.0f);
+  for (int i = lane; i < count; i += kWarpLanes) {
+    const float score = scores[chosen[i]];
+    const float value = by == kSigmoid ? 1.0f / (1.0f + expf(-score)) : expf(score - most) * inverse;
+    share[int64_t(blockIdx.x) * count + i] = value * scale;
+  }
+}
+
+/// out[t][i][c] = y[t][i][c] + bias[ids[t][i]][c]. `total` is tokens * count * columns.
+__global__ void expert_bias(float* out, const float* y, const float* bias, const int* ids, int total, int columns) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < total) out[i] = y[i] + bias[int64_t(ids[i / columns]) * columns + i % columns];
+}
+
+/// out[t][c] = sum over i of share[t][i] * d[t][i][c]. `total` is tokens * columns.
+__global__ void expert_sum(float* out, const float* d, const float* share, int total, int count, int columns) {
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= total) return;
+  const int token = at / columns, column = at % columns;
+  float sum = 0;
+  for (int i = 0; i < count; i++)
+    sum = fmaf(share[int64_t(token) * count + i], d[(int64_t(token) * count + i) * columns + column], sum);
+  out[at] = sum;
+}
+
+}  // namespace LANE_NAMESPACE

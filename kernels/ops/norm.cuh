@@ -1,0 +1,52 @@
+// Norms. A block normalises one run of `width` values: a row, or a head of it. Sums are double.
+#pragma once
+#include "ops/block.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// out = x / sqrt(mean(x^2) + epsilon) * weight + bias, for runs of `width` values; grid: a block a run. `weight` and
+/// `bias` have `width` values, and either may be null.
+__global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, int width, float epsilon) {
+  __shared__ double scratch[kMostWarps];
+  const int64_t start = int64_t(blockIdx.x) * width;
+  double squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += double(x[start + i]) * double(x[start + i]);
+  squares = block_sum(squares, scratch);
+  const float inverse = float(1.0 / sqrt(squares / width + double(epsilon)));
+  for (int i = threadIdx.x; i < width; i += blockDim.x)
+    out[start + i] = x[start + i] * inverse * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+}
+
+/// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias; as rms_norm otherwise. The variance is that of
+/// the centred values: no cancellation where the mean is large.
+__global__ void layer_norm(float* out, const float* x, const float* weight, const float* bias, int width,
+                           float epsilon) {
+  __shared__ double scratch[kMostWarps];
+  const int64_t start = int64_t(blockIdx.x) * width;
+  double sum = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) sum += double(x[start + i]);
+  const double mean = block_sum(sum, scratch) / width;
+  double squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    const double centred = double(x[start + i]) - mean;
+    squares += centred * centred;
+  }
+  squares = block_sum(squares, scratch);
+  const float inverse = float(1.0 / sqrt(squares / width + double(epsilon)));
+  for (int i = threadIdx.x; i < width; i += blockDim.x)
+    out[start + i] =
+        float(double(x[start + i]) - mean) * inverse * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+}
+
+/// out = x / sqrt(sum(x^2) + epsilon), for runs of `width` values; grid: a block a run.
+__global__ void length_norm(float* out, const float* x, int width, float epsilon) {
+  __shared__ double scratch[kMostWarps];
+  const int64_t start = int64_t(blockIdx.x) * width;
+  double squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += double(x[start + i]) * double(x[start + i]);
+  squares = block_sum(squares, scratch);
+  const float inverse = float(1.0 / sqrt(squares + double(epsilon)));
+  for (int i = threadIdx.x; i < width; i += blockDim.x) out[start + i] = x[start + i] * inverse;
+}
+
+}  // namespace LANE_NAMESPACE

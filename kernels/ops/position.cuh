@@ -1,0 +1,52 @@
+// Ops that depend on a token's position. Token t is row t % rows_per_sequence of sequence t / rows_per_sequence, and
+// stands at pos[sequence] + row.
+#pragma once
+#include "base/device.cuh"
+#include "base/namespace.h"
+
+namespace LANE_NAMESPACE {
+
+__device__ inline int position_of(int token, const int* pos, int rows_per_sequence) {
+  return pos[token / rows_per_sequence] + token % rows_per_sequence;
+}
+
+/// The table that `rotation` reads: (cos, sin) of position * frequency for each of `pairs` frequencies, times
+/// `magnitude`; angles in double, because a float's angle is off by 1e-3 at position 10,000. `count` is ctx * pairs.
+__global__ void rotary_table(float* table, const double* frequencies, int count, int pairs, double magnitude) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const double angle = double(i / pairs) * frequencies[i % pairs];
+  table[2 * int64_t(i)] = float(cos(angle) * magnitude);
+  table[2 * int64_t(i) + 1] = float(sin(angle) * magnitude);
+}
+
+/// Turns the first `turned` of each head's `width` values; the others pass. Pair i is (2i, 2i + 1) where `neighbours`
+/// is 1, else (i, i + turned / 2). `table` is [ctx][turned / 2] of (cos, sin). Grid: a thread a value; `columns` is
+/// heads * width and `count` is tokens * columns.
+__global__ void rotation(float* out, const float* x, const float* table, const int* pos, int count, int columns,
+                         int rows_per_sequence, int width, int turned, int neighbours) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const int within = i % columns % width, half = turned / 2;
+  if (within >= turned) {
+    out[i] = x[i];
+    return;
+  }
+  const int pair = neighbours ? within / 2 : within % half;
+  const bool second = neighbours ? within % 2 == 1 : within >= half;
+  const int distance = neighbours ? 1 : half;
+  const float* entry = table + (int64_t(position_of(i / columns, pos, rows_per_sequence)) * half + pair) * 2;
+  const float cosine = entry[0], sine = entry[1];
+  out[i] = second ? x[i] * cosine + x[i - distance] * sine : x[i] * cosine - x[i + distance] * sine;
+}
+
+/// out = x * (1 + factor * ln(1 + floor(position / length))): queries that grow with the position.
+__global__ void position_scale(float* out, const float* x, const int* pos, int count, int columns,
+                               int rows_per_sequence, float factor, int length) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const int position = position_of(i / columns, pos, rows_per_sequence);
+  out[i] = x[i] * (1.0f + factor * log1pf(float(position / length)));
+}
+
+}  // namespace LANE_NAMESPACE
