@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,10 @@ struct Placement {
 };
 
 struct Weights {
-  std::vector<Placement> placements;      // ordered by first use in the decode form
-  std::vector<std::byte> payload;         // the sidecar's bytes, each array 16-aligned
-  int find(std::string_view name) const;  // -1 where absent
+  std::vector<Placement> placements;         // ordered by first use in the decode form
+  std::vector<std::byte> payload;            // the sidecar's bytes, each array 16-aligned
+  std::map<std::string, int> rotary_tables;  // what a rotation's table depends on, and its placement
+  int find(std::string_view name) const;     // -1 where absent
   /// The placement holding the table of a Rotation op (base, turned, scaling, factors): equal rotations share one.
   int rotary(const StepGraph& graph, const Op& rotation) const;
 };
