@@ -1,0 +1,58 @@
+// The only way to launch a kernel. cudaLaunchKernelEx, unlike <<<>>>, can be read by a C++ compiler and allows
+// dependent launches.
+#pragma once
+#include "base/check.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// Keeps an argument out of deduction: the kernel alone gives the parameter types, and arguments convert as in a call.
+template <class T>
+struct Parameter {
+  using type = T;
+};
+
+template <class... Parameters>
+[[nodiscard]] cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                                 void (*kernel)(Parameters...), typename Parameter<Parameters>::type... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/// The same, but the kernel may start before the one before it in the stream has ended: it must call await_producer()
+/// before it reads what that one wrote.
+template <class... Parameters>
+[[nodiscard]] cudaError_t launch_dependent(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                                           void (*kernel)(Parameters...),
+                                           typename Parameter<Parameters>::type... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/// Waits until everything that the launches before this one wrote can be read. Nothing to wait for where launches do
+/// not overlap.
+__device__ __forceinline__ void await_producer() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+/// The launch after this one may start.
+__device__ __forceinline__ void admit_consumer() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+}  // namespace LANE_NAMESPACE

@@ -1,0 +1,40 @@
+// Arrays in the host chip's memory, exactly as large as asked for: under ASan a kernel that leaves them is caught.
+#pragma once
+#include <stdexcept>
+#include <vector>
+
+#include "base/launch.cuh"
+
+namespace lane::test {
+
+inline void expect_success(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
+
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count_(count) {
+    expect_success(cudaMalloc(&data_, count * sizeof(T)));
+    expect_success(cudaMemset(data_, 0xff, count * sizeof(T)));
+  }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
+    expect_success(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  T* data() const { return data_; }
+  std::vector<T> values() const {
+    std::vector<T> result(count_);
+    expect_success(cudaMemcpy(result.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return result;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t count_;
+};
+
+}  // namespace lane::test
