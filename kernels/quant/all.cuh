@@ -1,0 +1,18 @@
+// Every weight format: for tests and tools. A program includes the formats its checkpoint has.
+#pragma once
+#include "quant/bf16.cuh"
+#include "quant/f16.cuh"
+#include "quant/f32.cuh"
+#include "quant/iq4_nl.cuh"
+#include "quant/iq4_xs.cuh"
+#include "quant/mxfp4.cuh"
+#include "quant/q2_k.cuh"
+#include "quant/q3_k.cuh"
+#include "quant/q4_0.cuh"
+#include "quant/q4_1.cuh"
+#include "quant/q4_k.cuh"
+#include "quant/q5_0.cuh"
+#include "quant/q5_1.cuh"
+#include "quant/q5_k.cuh"
+#include "quant/q6_k.cuh"
+#include "quant/q8_0.cuh"

@@ -1,0 +1,34 @@
+// One format's row of format_kernels(): its kernels' addresses.
+#pragma once
+#include "kernels/format_kernels.h"
+#include "ops/matrix_product.cuh"
+#include "ops/row_lookup.cuh"
+
+namespace lane::test {
+
+namespace program = LANE_NAMESPACE;
+
+template <class Q>
+void decode(const uint8_t* row, int group, int count, float* weights) {
+  float values[32];
+  program::decode_group<Q>(row, group, count, values);
+  for (int i = 0; i < 32; i++) weights[i] = values[i];
+}
+
+template <class Q>
+FormatKernels kernels_of(std::string_view name) {
+  return {name,
+          Q::kElements,
+          Q::kBytes,
+          decode<Q>,
+          program::matrix_product<Q>,
+          program::head_product<Q>,
+          program::expert_product<Q>,
+          program::row_lookup<Q>};
+}
+
+/// Formats with blocks of 1 or 32 weights, and with blocks of 256: two files, so that each compiles soon.
+std::vector<FormatKernels> small_block_kernels();
+std::vector<FormatKernels> super_block_kernels();
+
+}  // namespace lane::test
