@@ -98,9 +98,9 @@ bool contains(const std::array<std::string_view, N>& words, std::string_view wor
 }  // namespace
 
 bool is_keyword(std::string_view word) {
-  static constexpr std::array<std::string_view, 24> kWords = {
-      "Let",  "Set",  "Show",  "mutable", "be",   "to", "the", "a",  "an", "new", "of",   "and",
-      "with", "item", "items", "through", "from", "by", "in",  "on", "at", "for", "into", "as"};
+  static constexpr std::array<std::string_view, 20> kWords = {
+      "Let",  "Set",   "Show",    "mutable", "be", "to", "the", "of", "and", "with",
+      "item", "items", "through", "from",    "by", "in", "on",  "at", "for", "into"};
   return contains(kWords, word);
 }
 
