@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lane {
@@ -48,6 +49,8 @@ std::span<const Format> formats();
 /// The row with this GGUF id, or null where GGUF has no such type.
 const Format* find_format(int32_t id);
 const Format* find_format(std::string_view name);
+/// The names of those that lanec computes with, for messages: "F32, F16, Q4_0, …".
+std::string supported_formats();
 inline const Format& format(FormatId id) { return *find_format(static_cast<int32_t>(id)); }
 
 }  // namespace lane

@@ -16,6 +16,7 @@ class Cursor {
  public:
   Cursor(std::string file, std::span<const std::byte> bytes) : file_(std::move(file)), bytes_(bytes) {}
 
+  const std::string& file() const { return file_; }
   uint64_t at() const { return at_; }
   uint64_t left() const { return bytes_.size() - at_; }
 
@@ -26,7 +27,7 @@ class Cursor {
     return value;
   }
   std::span<const std::byte> take_bytes(uint64_t count, std::string_view what);
-  /// A u64 length and that many bytes.
+  /// A u64 length and that many bytes, a gigabyte at the most.
   std::string_view take_string(std::string_view what);
   /// The bytes from `begin` to here.
   std::span<const std::byte> since(uint64_t begin) const { return bytes_.subspan(begin, at_ - begin); }

@@ -17,6 +17,7 @@ constexpr uint64_t kTypes = std::size(kTypeNames);
 constexpr uint64_t kSmallestEntry = 8 + 1 + 4 + 1, kSmallestInfo = 8 + 1 + 4 + 4 + 8;
 constexpr uint64_t kLongestKey = 65535;
 constexpr size_t kDeepestArray = 8;
+constexpr uint64_t kLongestArray = uint64_t(1) << 30;
 
 std::string quoted(std::string_view text) { return fmt::format("'{}'", printable(text)); }
 
@@ -60,9 +61,10 @@ ArrayHead read_array_head(Cursor& in, const std::string& what) {
   const uint64_t at = in.at(), count = in.take<uint64_t>("the length of " + what);
   // An empty string is its length, an empty array its type and length.
   const uint64_t smallest = element == MetaType::String ? 8 : element == MetaType::Array ? 12 : fixed_size(element);
-  if (count > in.left() / smallest)
+  const uint64_t most = std::min(in.left() / smallest, kLongestArray);
+  if (count > most)
     in.fail(at, fmt::format("{} elements of {} in {}", count, type_name(element), what),
-            fmt::format("at most {}, as {} bytes follow", in.left() / smallest, in.left()));
+            fmt::format("at most {}, as {} bytes follow", most, in.left()));
   return {element, count};
 }
 

@@ -87,9 +87,13 @@ void add_tensors(Checkpoint& checkpoint, Checkpoint::Index& index, ShardHead& he
 
 void add_other_shards(Checkpoint& checkpoint, Checkpoint::Index& index, const ShardHead& first, uint64_t count) {
   for (uint64_t number = 1; number < count; number++) {
-    ShardHead head = read_head(shard_path(first, number, count));
+    const std::string path = shard_path(first, number, count);
+    if (!std::filesystem::exists(path))
+      throw IoError(fmt::format("{}: no such file; it is shard {} of the {} that {} is the first of",
+                                printable(path, 4096), number + 1, count, first.rest.file()));
+    ShardHead head = read_head(path);
     expect_split_key(head, "split.no", number, "the file's name says which shard it is");
-    expect_split_key(head, "split.count", count, "the first shard says so");
+    if (head.metadata.find("split.count")) expect_split_key(head, "split.count", count, "the first shard says so");
     add_tensors(checkpoint, index, head);
   }
   if (const auto total = split_key(first, "split.tensors.count"); total && *total != checkpoint.tensors.size())
@@ -104,7 +108,8 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
   ShardHead first = read_head(path.string());
   const uint64_t count = split_key(first, "split.count").value_or(1);
   if (count > 1)
-    expect_split_key(first, "split.no", 0, "a split file is opened by its first shard, NAME-00001-of-NNNNN.gguf");
+    expect_split_key(first, "split.no", 0,
+                     fmt::format("a split file is opened by its first shard, NAME-00001-of-{:05}.gguf", count));
 
   Checkpoint checkpoint;
   auto index = std::make_shared<Checkpoint::Index>();

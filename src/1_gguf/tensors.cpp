@@ -49,8 +49,9 @@ void read_format(Cursor& in, TensorInfo& info, uint64_t elements) {
   const auto id = in.take<int32_t>("the type of " + described(info.name));
   info.format = find_format(id);
   if (!info.format)
-    throw FormatError(printable(info.name), fmt::format("of type {}", id),
-                      fmt::format("GGUF has no such type (at byte {})", at));
+    throw FormatError(
+        printable(info.name), fmt::format("of type {}", id),
+        fmt::format("{}, byte {}: GGUF has no such type; lanec reads {}", in.file(), at, supported_formats()));
   const auto block = uint64_t(info.format->block_elements);
   if (info.ne[0] % block != 0)
     in.fail(at, fmt::format("{} of type {} with {} columns", described(info.name), info.format->name, info.ne[0]),

@@ -75,4 +75,11 @@ const Format* find_format(std::string_view name) {
   return row != std::end(kFormats) ? row : nullptr;
 }
 
+std::string supported_formats() {
+  std::string names;
+  for (const Format& row : kFormats)
+    if (row.supported()) names.append(names.empty() ? "" : ", ").append(row.name);
+  return names;
+}
+
 }  // namespace lane
