@@ -1,46 +1,34 @@
 // The checkpoint as text: metadata, tensors, totals by type.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "parts.h"
+#include "totals.h"
 
 namespace lane {
 namespace {
 
 constexpr uint64_t kShownElements = 8;
 
-std::string real_text(double value) {
-  // A value that a float holds is printed as the shortest that gives this float back: 0.1, not 0.10000000149.
-  return double(float(value)) == value ? fmt::format("{}", float(value)) : fmt::format("{}", value);
-}
-
-std::string text(const MetaValue& value);
+std::string text(MetaType type, const MetaValue& value);
 
 std::string array_text(const MetaArray& array) {
-  if (array.element == MetaType::Array) return fmt::format("{} arrays", array.count);
-  std::string out = "[";
-  Cursor in("", array.bytes);
-  for (uint64_t i = 0; i < std::min(array.count, kShownElements); i++) {
-    if (i) out += ", ";
-    out += array.element == MetaType::String
-               ? text(in.take_string("a string"))
-               : text(array_element(array.element, in.take_bytes(fixed_size(array.element), "an element")));
-  }
-  return out + (array.count > kShownElements ? fmt::format(", … {} in all]", array.count) : "]");
+  const auto shown = first_elements(array, kShownElements);
+  std::string out;
+  for (const MetaValue& element : shown) out += (out.empty() ? "" : ", ") + text(array.element, element);
+  if (shown.size() < array.count) out += fmt::format("{}… {} in all", out.empty() ? "" : ", ", array.count);
+  return fmt::format("[{}]", out);
 }
 
-std::string text(const MetaValue& value) {
+std::string text(MetaType type, const MetaValue& value) {
   struct {
+    MetaType type;
     std::string operator()(uint64_t v) const { return std::to_string(v); }
     std::string operator()(int64_t v) const { return std::to_string(v); }
-    std::string operator()(double v) const { return real_text(v); }
+    std::string operator()(double v) const { return fmt::format("{}", type == MetaType::F32 ? shortest_real(v) : v); }
     std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(std::string_view v) const { return '"' + printable(v) + '"'; }
+    std::string operator()(std::string_view v) const { return fmt::format("\"{}\"", printable(v)); }
     std::string operator()(const MetaArray& v) const { return array_text(v); }
-  } as_text;
+  } as_text{type};
   return std::visit(as_text, value);
 }
 
@@ -50,20 +38,9 @@ std::string shape_text(const TensorInfo& t) {
   return out;
 }
 
-struct Total {
-  uint64_t tensors = 0, elements = 0, bytes = 0;
-};
-
 std::string totals_text(const Checkpoint& checkpoint) {
-  std::map<int32_t, Total> totals;
-  for (const TensorInfo& t : checkpoint.tensors) {
-    Total& total = totals[t.format->id];
-    total.tensors++;
-    total.elements += t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3];
-    total.bytes += t.bytes;
-  }
   std::string out;
-  for (const auto& [id, total] : totals)
+  for (const auto& [id, total] : totals(checkpoint))
     out += fmt::format("total {}: {} tensors, {} elements, {} bytes\n", find_format(id)->name, total.tensors,
                        total.elements, total.bytes);
   return out;
@@ -77,7 +54,7 @@ std::string to_text(const Checkpoint& checkpoint) {
     out += fmt::format("gguf version {}: {} bytes, data from {}, alignment {}\n", shard.version, shard.file_bytes,
                        shard.data_start, shard.alignment);
   for (const MetaEntry& entry : checkpoint.metadata)
-    out += fmt::format("{}: {} = {}\n", printable(entry.key), type_name(entry), text(entry.value));
+    out += fmt::format("{}: {} = {}\n", printable(entry.key), type_name(entry), text(entry.type, entry.value));
   for (const TensorInfo& t : checkpoint.tensors)
     out += fmt::format("tensor {}: {} {}, {} bytes at {} of shard {}\n", printable(t.name), t.format->name,
                        shape_text(t), t.bytes, t.offset, t.shard);

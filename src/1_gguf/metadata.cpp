@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <random>
 
 #include "parts.h"
@@ -162,6 +165,25 @@ MetaValue array_element(MetaType type, std::span<const std::byte> bytes) {
       break;
   }
   throw InternalError(fmt::format("a {} has no fixed size", type_name(type)));
+}
+
+std::vector<MetaValue> first_elements(const MetaArray& array, uint64_t most) {
+  std::vector<MetaValue> elements;
+  if (array.element == MetaType::Array) return elements;
+  Cursor in("", array.bytes);
+  const uint64_t size = fixed_size(array.element);
+  for (uint64_t i = 0; i < std::min(array.count, most); i++)
+    elements.push_back(size ? array_element(array.element, in.take_bytes(size, "an element"))
+                            : in.take_string("an element"));
+  return elements;
+}
+
+double shortest_real(double value) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{}", float(value));
+  double shortest = 0;
+  std::from_chars(text.data(), text.data() + text.size(), shortest);
+  return shortest;
 }
 
 size_t NameHash::operator()(std::string_view name) const {

@@ -40,6 +40,10 @@ Metadata read_metadata(Cursor& in, uint64_t count);
 
 /// One decoded element of an array.
 MetaValue array_element(MetaType type, std::span<const std::byte> bytes);
+/// The first elements of an array, `most` at the most; none of an array of arrays.
+std::vector<MetaValue> first_elements(const MetaArray& array, uint64_t most);
+/// The double of the shortest decimal that gives this float back: 0.1 for 0.100000001490116.
+double shortest_real(double value);
 /// Bytes of a value of this type; 0 for strings and arrays, whose sizes differ.
 uint64_t fixed_size(MetaType type);
 std::string_view type_name(MetaType type);      // "u32"
