@@ -64,6 +64,5 @@ void verify(const SyntaxTree& tree);            // throws InternalError
 /// Canonical text: LF, one statement a line, single spaces, shortest round-trip floats. parse(to_text(t)) equals t.
 std::string to_text(const SyntaxTree& tree);
 std::string to_text(const Statement& statement);  // one statement, no newline
-std::string float_text(double value);             // the canonical spelling of a float
 
 }  // namespace lane

@@ -2,6 +2,7 @@
 // one's mathematics; src/reference/ computes it plainly.
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -83,6 +84,8 @@ enum class OptionKey {
 };
 std::string_view option_name(OptionKey key);
 bool option_is_integer(OptionKey key);
+/// The canonical spelling of an option that is no integer: the shortest that reads back the same.
+std::string float_text(double value);
 
 struct OpRow {
   OpKind kind;
