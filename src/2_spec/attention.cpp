@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "describe.h"
+
+namespace lane {
+namespace {
+
+struct Heads {
+  int64_t heads, groups, width, value_width;
+};
+
+Heads heads(const Source& source, const Block& block) {
+  const auto index = size_t(block.index);
+  const auto counts = source.keys.by_layer("attention.head_count", source.blocks);
+  if (!counts)
+    source.keys.refuse("attention.head_count", fmt::format("no key '{}'", source.keys.full("attention.head_count")),
+                       "an integer");
+  Heads result{.heads = (*counts)[index], .groups = (*counts)[index], .width = 0, .value_width = 0};
+  if (const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0}))
+    result.groups = (*groups)[index];
+  if (result.groups == 0 || result.heads % result.groups != 0)
+    source.keys.refuse("attention.head_count_kv", fmt::format("{}", result.groups),
+                       fmt::format("a divisor of the {} heads", result.heads));
+  const int64_t share = source.width / result.heads;
+  result.width = source.keys.integer("attention.key_length").value_or(share);
+  result.value_width = source.keys.integer("attention.value_length").value_or(share);
+  return result;
+}
+
+bool is_windowed(const Source& source, const Block& block) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  if (source.keys.is_array(kPattern))
+    return (*source.keys.by_layer(kPattern, source.blocks, {.low = 0}))[size_t(block.index)] != 0;
+  if (source.row.window_period == 0)
+    source.keys.refuse(kPattern, "no array", "a value for each block: 1 where attention has a window");
+  const int64_t period = source.keys.integer(kPattern, {.low = 0}).value_or(source.row.window_period);
+  return period > 0 && block.index % period < period - 1;
+}
+
+// Positions that a layer sees; 0: all.
+int64_t window(const Source& source, const Block& block) {
+  if (source.row.ignores_window) source.keys.ignore("attention.sliding_window");
+  if (source.row.window == Presence::Absent) return 0;
+  const auto size = source.keys.integer("attention.sliding_window", {.low = 0});
+  if (!size && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
+  if (size.value_or(0) == 0) return 0;
+  return is_windowed(source, block) ? *size : 0;
+}
+
+double score_scale(const Source& source, const Heads& of) {
+  const double scale = source.row.score_scale_key ? source.keys.real("attention.scale").value_or(0) : 0;
+  if (scale != 0) return scale;
+  const bool wide = source.row.wide_scale_blocks != 0 && source.row.wide_scale_blocks == source.layers;
+  return 1 / std::sqrt(double(wide ? source.width / of.heads : of.width));
+}
+
+// One fused tensor, or the three.
+void take_projections(const Source& source, const Block& block, const Heads& of, Attention& result) {
+  const int64_t q = source.product({of.heads, of.width, result.gated ? 2 : 1});
+  const int64_t k = source.product({of.groups, of.width}), v = source.product({of.groups, of.value_width});
+  Tensors& tensors = source.tensors;
+  const Presence bias = source.row.qkv_bias;
+  if (tensors.has(block.tensor("attn_qkv.weight"))) {
+    result.fused = tensors.linear(block.tensor("attn_qkv"), {.rows = q + k + v, .columns = source.width}, bias);
+  } else {
+    result.q = tensors.linear(block.tensor("attn_q"), {.rows = q, .columns = source.width}, bias);
+    result.k = tensors.linear(block.tensor("attn_k"), {.rows = k, .columns = source.width}, bias);
+    result.v = tensors.linear(block.tensor("attn_v"), {.rows = v, .columns = source.width}, bias);
+  }
+  result.output = tensors.linear(block.tensor("attn_output"),
+                                 {.rows = source.width, .columns = source.product({of.heads, of.value_width})},
+                                 source.row.output_bias);
+}
+
+std::optional<Norm> head_norm(const Source& source, const std::string& base, int64_t count, int64_t width) {
+  const bool absent = source.row.head_norm_presence == Presence::Optional && !source.tensors.has(base + ".weight");
+  if (source.row.head_norm == HeadNorm::None || absent) return std::nullopt;
+  Norm result{.kind = source.row.norm, .epsilon = source.epsilon};
+  result.width = source.row.head_norm == HeadNorm::Whole ? 0 : width;
+  result.own_gains = source.row.head_norm == HeadNorm::OwnGains;
+  Tensors::Dims dims{.columns = source.row.head_norm == HeadNorm::Whole ? source.product({count, width}) : width};
+  if (result.own_gains) dims.rows = count;
+  result.gain = source.tensors.vector(base + ".weight", dims);
+  return result;
+}
+
+}  // namespace
+
+Attention attention(const Source& source, const Block& block) {
+  const Heads of = heads(source, block);
+  const Architecture& row = source.row;
+  Attention result{.heads = of.heads,
+                   .groups = of.groups,
+                   .width = of.width,
+                   .value_width = of.value_width,
+                   .gated = row.gated_attention};
+  result.scale = score_scale(source, of);
+  result.window = window(source, block);
+  if (row.score_cap > 0) result.score_cap = source.keys.real("attn_logit_softcapping").value_or(row.score_cap);
+  if (row.value_scale_key) result.value_scale = source.keys.real("attention.value_scale").value_or(1);
+  if (row.clamp_key) result.clamp = source.keys.real("attention.clamp_kqv").value_or(0);
+  take_projections(source, block, of, result);
+  result.q_norm = head_norm(source, block.tensor("attn_q_norm"), of.heads, of.width);
+  result.k_norm = head_norm(source, block.tensor("attn_k_norm"), of.groups, of.width);
+  result.norm_after_rotation = row.norm_after_rotation;
+  result.rotary = rotary(source, block, of.width, result.window > 0);
+  result.sinks = source.tensors.vector(row.sinks, block.tensor("attn_sinks.weight"), {.columns = of.heads});
+  return result;
+}
+
+}  // namespace lane

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "describe.h"
+#include "lane/error.h"
+
+namespace lane {
+namespace {
+
+const Architecture& row_of(const Checkpoint& checkpoint) {
+  const auto name = checkpoint.string("general.architecture");
+  if (!name)
+    throw CheckpointError(checkpoint.shards.front().path, checkpoint.shards.front().data_start,
+                          "no key 'general.architecture'", "a string");
+  if (const Architecture* row = find_architecture(*name)) return *row;
+  std::string accepted;
+  for (const Architecture& row : architectures())
+    accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", row.name);
+  throw NotYetError(fmt::format("architecture '{}'; accepted are {}", printable(*name), accepted));
+}
+
+int64_t chosen_context(const Options& options, int64_t model_ctx) {
+  constexpr int64_t kDefault = 4096;
+  if (options.ctx == 0) return std::min(model_ctx, kDefault);
+  if (options.ctx < 1 || options.ctx > model_ctx)
+    throw UsageError(fmt::format("a context of {}; accepted is 1 to the model's {}", options.ctx, model_ctx));
+  return options.ctx;
+}
+
+Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, const Options& options) {
+  Source source{.row = row, .keys = keys, .tensors = tensors};
+  source.blocks = keys.required_integer("block_count", {.high = 512});
+  source.layers =
+      source.blocks - keys.integer("nextn_predict_layers", {.low = 0, .high = source.blocks - 1}).value_or(0);
+  source.width = keys.required_integer("embedding_length");
+  source.model_ctx = keys.required_integer("context_length");
+  source.ctx = chosen_context(options, source.model_ctx);
+  source.epsilon = keys.required_real(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
+                                                                : "attention.layer_norm_epsilon");
+  return source;
+}
+
+Layer layer(const Source& source, int64_t index) {
+  const Block block{index};
+  Layer result{.mixer = attention(source, block), .feed_forward = feed_forward(source, block)};
+  result.mixer_norm = layer_norm(source, block, source.row.mixer_norm);
+  result.mixer_post_norm = layer_norm(source, block, source.row.mixer_post_norm);
+  result.ffn_norm = layer_norm(source, block, source.row.ffn_norm);
+  result.ffn_post_norm = layer_norm(source, block, source.row.ffn_post_norm);
+  result.parallel = source.row.residual == Residual::Parallel;
+  return result;
+}
+
+// Ids that the vocabulary names: the embedding table may have more rows, and not fewer.
+int64_t vocabulary(const Source& source, int64_t rows) {
+  const Checkpoint& checkpoint = source.tensors.checkpoint();
+  const MetaEntry* entry = checkpoint.find("tokenizer.ggml.tokens");
+  const auto* list = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
+  const int64_t tokens = list ? int64_t(list->count) : rows;
+  if (tokens < 1 || tokens > rows)
+    throw CheckpointError(checkpoint.shards.front().path, entry->offset,
+                          fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens),
+                          fmt::format("1 to the {} rows of 'token_embd.weight'", rows));
+  const auto said = source.keys.integer("vocab_size");
+  if (said && *said != tokens && *said != rows)
+    source.keys.refuse("vocab_size", fmt::format("{}", *said), fmt::format("the {} rows of 'token_embd.weight'", rows));
+  return tokens;
+}
+
+double scale(const Source& source, Scale kind, std::string_view key, double otherwise) {
+  const auto value = [&] {
+    return otherwise == 0 ? source.keys.required_real(key) : source.keys.real(key).value_or(otherwise);
+  };
+  switch (kind) {
+    case Scale::None:
+      return 1;
+    case Scale::RootOfWidth:
+      return std::sqrt(double(source.width));
+    case Scale::Key:
+      return value();
+    case Scale::InverseKey:
+      return 1 / value();
+  }
+  return 1;
+}
+
+void describe_ends(const Source& source, ModelSpec& spec) {
+  const Architecture& row = source.row;
+  Tensors& tensors = source.tensors;
+  spec.rows = tensors.rows_of("token_embd.weight");
+  spec.embedding = tensors.matrix("token_embd.weight", {.rows = spec.rows, .columns = source.width});
+  spec.tokens = vocabulary(source, spec.rows);
+  spec.final_norm = norm(source, std::string(row.final_norm), source.width);
+  spec.head.matrix = tensors.matrix(row.head, "output.weight", {.rows = spec.rows, .columns = source.width});
+  if (!spec.head) spec.head.matrix = spec.embedding;
+  spec.head.bias = tensors.vector(row.head_bias, "output.bias", {.columns = spec.rows});
+  spec.embedding_scale = scale(source, row.embedding_scale, "embedding_scale", row.embedding_scale_default);
+  spec.residual_scale = scale(source, row.residual_scale, "residual_scale", row.residual_scale_default);
+  spec.logit_scale = scale(source, row.logit_scale, "logit_scale", row.logit_scale_default);
+  if (row.logit_cap_key || row.logit_cap > 0)
+    spec.logit_cap = source.keys.real("final_logit_softcapping").value_or(row.logit_cap);
+}
+
+}  // namespace
+
+ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options) {
+  const Architecture& row = row_of(checkpoint);
+  Keys keys(checkpoint, row.name);
+  Tensors tensors(checkpoint);
+  const Source source = read_source(row, keys, tensors, options);
+  ModelSpec spec{.architecture = &row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width};
+  describe_ends(source, spec);
+  for (int64_t index = 0; index < source.layers; ++index) spec.layers.push_back(layer(source, index));
+  keys.refuse_the_rest();
+  spec.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
+  return spec;
+}
+
+}  // namespace lane

@@ -1,0 +1,58 @@
+// The metadata of one architecture. Look-ups go by what follows "<architecture>.", and are remembered: a key that
+// nobody asked for is refused in the end, since it may change the mathematics.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lane/gguf.h"
+
+namespace lane {
+
+struct Range {
+  int64_t low = 1, high = int64_t{1} << 30;
+};
+
+class Keys {
+ public:
+  Keys(const Checkpoint& checkpoint, std::string_view architecture) : checkpoint_(checkpoint), prefix_(architecture) {
+    prefix_ += '.';
+  }
+
+  // Absent: nullopt. Another type, or out of range: CheckpointError.
+  std::optional<int64_t> integer(std::string_view key, Range range = {});
+  std::optional<double> real(std::string_view key);
+  std::optional<bool> boolean(std::string_view key);
+  std::optional<std::string_view> string(std::string_view key);
+  /// A number for each layer, from an array or from one number for all.
+  std::optional<std::vector<int64_t>> by_layer(std::string_view key, int64_t layers, Range range = {});
+
+  // Absent: CheckpointError.
+  int64_t required_integer(std::string_view key, Range range = {});
+  double required_real(std::string_view key);
+
+  bool has(std::string_view key) const { return checkpoint_.find(full(key)) != nullptr; }
+  bool is_array(std::string_view key) const;
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+
+  /// Reads nothing of the key: it is known not to matter.
+  void ignore(std::string_view key) { asked_.insert(full(key)); }
+
+  /// Throws NotYetError naming the keys of the architecture that nobody asked for.
+  void refuse_the_rest() const;
+
+  /// CheckpointError at the key: what it says, and what is accepted.
+  [[noreturn]] void refuse(std::string_view key, const std::string& found, const std::string& expected) const;
+
+ private:
+  int64_t in_range(std::string_view key, int64_t value, Range range) const;
+
+  const Checkpoint& checkpoint_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace lane

@@ -1,0 +1,110 @@
+// Rotary embeddings and their scalings. Formulas: docs/logos.md, "rotation".
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "describe.h"
+#include "lane/error.h"
+
+namespace lane {
+namespace {
+
+bool is_rotated(const Source& source, const Block& block, bool windowed) {
+  const int64_t period = source.row.unrotated_period;
+  if (period > 0 && (block.index + 1) % period == 0) return false;
+  switch (source.row.rotary_layers) {
+    case RotaryLayers::All:
+      return true;
+    case RotaryLayers::Windowed:
+      return windowed || source.keys.integer("attention.sliding_window", {.low = 0}).value_or(0) == 0;
+    case RotaryLayers::Finetuned:
+      return source.keys.boolean("rope.scaling.finetuned").value_or(true);
+  }
+  return true;
+}
+
+double original_context(const Source& source) {
+  return double(source.keys.integer("rope.scaling.original_context_length").value_or(source.model_ctx));
+}
+
+// Factors that divide each pair's frequency. Long ones are for a context, not for a prompt: the choice is made here,
+// once.
+Weight factors(const Source& source, int64_t turned) {
+  if (!source.row.frequency_factors) return {};
+  const Tensors::Dims dims{.columns = turned / 2};
+  if (source.tensors.has("rope_freqs.weight")) return source.tensors.vector("rope_freqs.weight", dims);
+  if (!source.tensors.has("rope_factors_long.weight") && !source.tensors.has("rope_factors_short.weight")) return {};
+  // Both are taken, so that the one not chosen is neither unused nor unchecked.
+  const Weight long_factors = source.tensors.vector("rope_factors_long.weight", dims);
+  const Weight short_factors = source.tensors.vector("rope_factors_short.weight", dims);
+  return double(source.ctx) > original_context(source) ? long_factors : short_factors;
+}
+
+Rotary::Yarn yarn(const Source& source, double factor) {
+  Rotary::Yarn result{.factor = factor, .original = original_context(source)};
+  result.fast = source.keys.real("rope.scaling.yarn_beta_fast").value_or(32);
+  result.slow = source.keys.real("rope.scaling.yarn_beta_slow").value_or(1);
+  return result;
+}
+
+// What multiplies cosine and sine under YaRN: 1 + ln(factor) / 10, unless the scores take it (yarn_log_multiplier).
+double yarn_magnitude(const Source& source, double factor) {
+  const bool in_scores =
+      source.row.latent_yarn && source.keys.real("rope.scaling.yarn_log_multiplier").value_or(0) != 0;
+  return in_scores || factor <= 1 ? 1 : 1 + 0.1 * std::log(factor);
+}
+
+void scale(const Source& source, Rotary& rotary) {
+  const auto type = source.keys.string("rope.scaling.type").value_or("linear");
+  const double factor = source.keys.real("rope.scaling.factor").value_or(1);
+  if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
+    throw NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
+                                  source.keys.full("rope.scaling.type"), printable(type)));
+  if (factor <= 0) source.keys.refuse("rope.scaling.factor", fmt::format("{}", factor), "a number over 0");
+  if (type == "yarn") {
+    rotary.yarn = yarn(source, factor);
+    rotary.magnitude *= yarn_magnitude(source, factor);
+  } else if (type != "none") {
+    rotary.linear = factor;
+  }
+}
+
+int64_t turned_values(const Source& source, int64_t width) {
+  const int64_t turned = source.keys.integer("rope.dimension_count", {.low = 0}).value_or(width);
+  if (turned % 2 != 0 || turned > width)
+    source.keys.refuse("rope.dimension_count", fmt::format("{}", turned),
+                       fmt::format("an even number, at most the {} values of a head", width));
+  return turned;
+}
+
+// Rotary sections of images: text stands at one position in all of them, so they only have to add up.
+void check_sections(const Source& source, int64_t turned) {
+  if (source.row.sections == Presence::Absent) return;
+  const auto sections = source.keys.by_layer("rope.dimension_sections", 4, {.low = 0});
+  int64_t sum = 0;
+  for (int64_t section : sections.value_or(std::vector<int64_t>{})) sum += section;
+  if (sum != turned / 2)
+    source.keys.refuse("rope.dimension_sections", sections ? fmt::format("a sum of {}", sum) : "no key",
+                       fmt::format("four numbers that add up to {}", turned / 2));
+}
+
+}  // namespace
+
+std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {
+  const double base = source.keys.real("rope.freq_base").value_or(10000);
+  Rotary result{.width = width, .turned = turned_values(source, width), .base = base, .pairing = source.row.pairing};
+  check_sections(source, result.turned);
+  result.factors = factors(source, result.turned);
+  result.magnitude = source.keys.real("rope.scaling.attn_factor").value_or(1);
+  scale(source, result);
+  if (windowed && source.row.window_base > 0)
+    result.base = source.keys.real("rope.freq_base_swa").value_or(source.row.window_base);
+  if (windowed && source.row.window_unscaled) {
+    result.linear = result.magnitude = 1;
+    result.yarn.reset();
+  }
+  if (!is_rotated(source, block, windowed) || result.turned == 0) return std::nullopt;
+  return result;
+}
+
+}  // namespace lane

@@ -1,0 +1,54 @@
+// The tensors of a checkpoint, taken one by one with the shape that the metadata gives them. What nobody takes is
+// refused in the end.
+#pragma once
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lane/architectures.h"
+#include "lane/gguf.h"
+#include "lane/spec.h"
+
+namespace lane {
+
+/// Product of hyperparameters. Throws CheckpointError where it does not fit: no array of a model is that large.
+int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> factors);
+
+class Tensors {
+ public:
+  explicit Tensors(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  struct Dims {
+    int64_t experts = 1, rows = 1, columns = 1;
+  };
+
+  /// Throws CheckpointError where the tensor is missing, ShapeError where the file's shape is another.
+  Weight matrix(const std::string& name, Dims dims);
+  Weight vector(const std::string& name, Dims dims);
+  /// Absent: an empty weight, whatever the file has. Optional: empty where the file has none.
+  Weight matrix(Presence presence, const std::string& name, Dims dims);
+  Weight vector(Presence presence, const std::string& name, Dims dims);
+  /// `base`.weight and `base`.bias; the bias has a value for each row.
+  Linear linear(const std::string& base, Dims dims, Presence bias = Presence::Absent);
+
+  bool has(const std::string& name) const { return checkpoint_.tensor(name) != nullptr; }
+  /// The file's rows (ne1) of a tensor that must be there.
+  int64_t rows_of(const std::string& name) const;
+
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+
+  /// Names of the tensors that nobody took and that a text model does not need: vision towers, and the `extra` blocks
+  /// that follow the `layers` of the model. Throws CheckpointError naming any other.
+  std::vector<std::string> left_out(int64_t layers, int64_t extra) const;
+
+ private:
+  Weight take(const std::string& name, Dims dims, bool matrix);
+  const TensorInfo& find(const std::string& name) const;
+
+  const Checkpoint& checkpoint_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+}  // namespace lane
