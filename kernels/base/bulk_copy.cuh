@@ -1,0 +1,67 @@
+// Bulk copies from global into shared memory, and the mbarriers that count their bytes (capability 9.0 and up). One
+// thread asks for a copy and goes on; whoever needs the bytes waits on the barrier's phase. A barrier that has finished
+// an even number of phases has parity 0: the first use of a slot waits for parity 0, the second for 1, and so on.
+//
+// Source, destination and size are multiples of 16 bytes. The portable bodies copy at once, so that every wait
+// succeeds.
+#pragma once
+#include "base/device.cuh"
+
+namespace LANE_NAMESPACE {
+
+struct alignas(8) CopyBarrier {
+  unsigned long long state;
+};
+
+#ifdef __CUDACC__
+
+__device__ __forceinline__ uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+/// One thread makes the barrier; copies of that thread may follow at once. Others need a block-wide or warp-wide
+/// barrier behind it before they wait.
+__device__ __forceinline__ void init_copy_barrier(CopyBarrier* barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+}
+/// After the last init_copy_barrier and before the first copy: the copy engine sees the barriers.
+__device__ __forceinline__ void publish_copy_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/// Bytes that are read once a step, such as weights: they should push nothing else out of the L2.
+__device__ __forceinline__ void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier* barrier) {
+  uint64_t evict_first;
+  const uint32_t at = shared_address(barrier);
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(evict_first));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+          "r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(at), "l"(evict_first)
+      : "memory");
+}
+
+__device__ __forceinline__ void wait_copy(CopyBarrier* barrier, uint32_t parity) {
+  const uint32_t at = shared_address(barrier);
+  uint32_t done;
+  do {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(at), "r"(parity)
+                 : "memory");
+  } while (!done);
+}
+
+#else
+
+inline void init_copy_barrier(CopyBarrier*) {}
+inline void publish_copy_barriers() {}
+inline void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier*) {
+  memcpy(shared, global, bytes);
+}
+inline void wait_copy(CopyBarrier*, uint32_t) {}
+
+#endif
+
+}  // namespace LANE_NAMESPACE
