@@ -1,0 +1,60 @@
+// F16 and BF16 repacked: 64 bytes a block in four planes of 16, eight weights each. Their products take float
+// activations.
+#pragma once
+#include "layout/packing.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// 32 float activations, as a lane of a streamed product holds them.
+struct FloatActivation {
+  float4 x[8];
+};
+
+struct HalfWeight {
+  static __device__ __forceinline__ float2 pair(uint32_t bits) {
+    return make_float2(__half2float(__ushort_as_half(static_cast<uint16_t>(bits))),
+                       __half2float(__ushort_as_half(static_cast<uint16_t>(bits >> 16))));
+  }
+};
+struct BfloatWeight {
+  static __device__ __forceinline__ float2 pair(uint32_t bits) {
+    return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xFFFF0000));
+  }
+};
+
+template <class Weight>
+struct RepackedFloats {
+  static constexpr int kStoredElements = 1, kStoredBytes = 2, kBytes256 = 512;
+  static constexpr bool kFloat = true;
+
+  static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
+    for (int plane = 0; plane < 4; plane++)
+      copy_16(row + 16 * (plane * blocks + block), stored + 64 * (first + block) + 16 * plane);
+  }
+
+  static __device__ void weights(const uint8_t* row, int blocks, int block, float (&w)[32]) {
+    for (int i = 0; i < 16; i++) {
+      const float2 pair = Weight::pair(load_as<uint32_t>(row + 16 * (i / 4 * blocks + block) + 4 * (i % 4)));
+      w[2 * i] = pair.x, w[2 * i + 1] = pair.y;
+    }
+  }
+
+  /// sum plus the products with 32 activations, in the columns' order.
+  static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
+                                              const FloatActivation& activation) {
+    const float4(&x)[8] = activation.x;
+    LANE_UNROLL
+    for (int plane = 0; plane < 4; plane++) {
+      const uint4 q = load_as<uint4>(row + 16 * (plane * blocks + block));
+      const float4 u = x[2 * plane], v = x[2 * plane + 1];
+      const float2 a = Weight::pair(q.x), b = Weight::pair(q.y), c = Weight::pair(q.z), d = Weight::pair(q.w);
+      sum = fmaf(b.y, u.w, fmaf(b.x, u.z, fmaf(a.y, u.y, fmaf(a.x, u.x, sum))));
+      sum = fmaf(d.y, v.w, fmaf(d.x, v.z, fmaf(c.y, v.y, fmaf(c.x, v.x, sum))));
+    }
+    return sum;
+  }
+};
+using RepackedF16 = RepackedFloats<HalfWeight>;
+using RepackedBF16 = RepackedFloats<BfloatWeight>;
+
+}  // namespace LANE_NAMESPACE
