@@ -1,0 +1,98 @@
+// The vector of a streamed product: read once its producer has ended, normed and quantized by the block's own warps
+// into shared memory, and taken from there into registers, one block of 32 columns a lane.
+//
+// A slice's vector lies in planes of 16 bytes a block: words 0 to 3 and 4 to 7 of the high bytes, the same of the low
+// ones (one word: no low plane), then the scales, then the sums of integers. Float activations: eight planes of four.
+#pragma once
+#include "layout/activation.cuh"
+#include "layout/floats.cuh"
+#include "ops/streamed_geometry.h"
+
+namespace LANE_NAMESPACE {
+
+/// x [columns], and the weights of its RMS norm [columns] or null. The norm's factor is one number: it scales the sums
+/// at the end, and the quantization need not wait for it.
+struct StreamedInput {
+  const float *x, *norm;
+  float epsilon;
+};
+
+/// A warp's part of its slice's vector: pieces of 128 columns, Teams apart.
+template <int Blocks, int Team>
+struct VectorPieces {
+  static constexpr int kPieces = Blocks / 4, kMost = (kPieces + Team - 1) / Team;
+  float4 value[kMost];
+
+  template <class Load>
+  __device__ __forceinline__ void read(const float* x, int member, int lane, Load load) {
+    LANE_UNROLL
+    for (int i = 0; i < kMost; i++) {
+      const int piece = member + i * Team;
+      if (piece < kPieces) value[i] = load(reinterpret_cast<const float4*>(x) + piece * 32 + lane);
+    }
+  }
+};
+
+/// Four columns of lane `lane`, whose eight neighbours hold the block. Writes words, scale and sums of the block.
+template <class L, int Words, int Blocks>
+__device__ __forceinline__ void quantize_into(uint8_t* vector, float4 v, int block, int lane) {
+  constexpr float kTop = Words == 2 ? L::kTop : 127.f;
+  // Adding 1.5 * 2^23 rounds to an integer in the low bits; half a low byte on top makes bytes 1 and 0 the two words,
+  // the low one off by 128.
+  constexpr float kMagic = 12582912.f + 128.f;
+  const int w = lane & 7;
+  float largest = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
+  for (int o = 1; o < 8; o <<= 1) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, o));
+  const float inverse = largest > 1e-30f ? __fdividef(kTop, largest) : 0.f;
+  const uint32_t q[4] = {__float_as_uint(fmaf(v.x, inverse, kMagic)), __float_as_uint(fmaf(v.y, inverse, kMagic)),
+                         __float_as_uint(fmaf(v.z, inverse, kMagic)), __float_as_uint(fmaf(v.w, inverse, kMagic))};
+  const uint32_t low =
+      __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410) ^ 0x80808080;
+  uint8_t* word = vector + 16 * ((w >> 2) * Blocks + block) + 4 * (w & 3);
+  if (Words == 2) {
+    const uint32_t high = __byte_perm(__byte_perm(q[0], q[1], 0x0051), __byte_perm(q[2], q[3], 0x0051), 0x5410);
+    store_as(word, high);
+    store_as(word + 32 * Blocks, low);
+  } else {
+    store_as(word, low);
+  }
+  uint8_t *scales = vector + 32 * Words * Blocks, *sums = scales + 4 * Blocks;
+  if (w == 0) store_as(scales + 4 * block, largest * (1.f / kTop));
+  if (L::kSums == 0) return;
+  int sum = static_cast<int>(q[0] + q[1] + q[2] + q[3] - 4 * __float_as_uint(kMagic));
+  for (int o = 1; o < (L::kSums == 2 ? 4 : 8); o <<= 1) sum += __shfl_xor_sync(~0u, sum, o);
+  if (w == 0 || (L::kSums == 2 && w == 4)) store_as(sums + 8 * block + w, sum);
+}
+
+/// One block of the slice's vector, as lane `block` holds it. Lanes beyond the slice get an activation of zeros.
+template <class L, int Words, int Blocks>
+__device__ __forceinline__ Activation<Words> load_activation(const uint8_t* vector, int block, bool inside) {
+  Activation<Words> a;
+  LANE_UNROLL
+  for (int plane = 0; plane < 2 * Words; plane++) {
+    const int4 v = load_as<int4>(vector + 16 * (plane * Blocks + block));
+    int* word = a.word[plane / 2] + 4 * (plane % 2);
+    word[0] = v.x, word[1] = v.y, word[2] = v.z, word[3] = v.w;
+  }
+  const uint8_t *scales = vector + 32 * Words * Blocks, *sums = scales + 4 * Blocks;
+  a.scale = inside ? load_as<float>(scales + 4 * block) : 0.f;
+  a.sum[0] = L::kSums >= 1 ? load_as<int>(sums + 8 * block) : 0;
+  a.sum[1] = L::kSums == 2 ? load_as<int>(sums + 8 * block + 4) : 0;
+  return a;
+}
+
+/// The same for float activations.
+template <int Blocks>
+__device__ __forceinline__ void store_floats(uint8_t* vector, float4 v, int block, int lane) {
+  store_as(vector + 16 * ((lane & 7) * Blocks + block), v);
+}
+template <int Blocks>
+__device__ __forceinline__ FloatActivation load_floats(const uint8_t* vector, int block, bool inside) {
+  FloatActivation a;
+  LANE_UNROLL
+  for (int i = 0; i < 8; i++)
+    a.x[i] = inside ? load_as<float4>(vector + 16 * (i * Blocks + block)) : make_float4(0, 0, 0, 0);
+  return a;
+}
+
+}  // namespace LANE_NAMESPACE

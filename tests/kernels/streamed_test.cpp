@@ -1,0 +1,241 @@
+// The repacked layouts and the streamed products, whose portable bodies run on the host chip: every weight comes back
+// exactly, products stay near a plain loop in double, and bits do not depend on the grid.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "kernels/device_array.h"
+#include "kernels/random_blocks.h"
+#include "layout/all.cuh"
+#include "layout/repack.cuh"
+#include "ops/streamed_product.cuh"
+
+namespace lane::test {
+namespace {
+
+using namespace LANE_NAMESPACE;
+
+/// A repacked matrix and its exact weights.
+template <class L>
+struct Matrix {
+  Matrix(FormatId format_id, int row_count, int column_count, uint32_t seed)
+      : rows(row_count),
+        columns(column_count),
+        elements(size_t(row_count) * size_t(column_count)),
+        repacked(repacked_bytes(L::kBytes256, size_t(row_count), column_count)) {
+    const Format& f = format(format_id);
+    const std::vector<uint8_t> stored = random_weights(f, elements, seed);
+    weights = exact_values(f, stored.data(), elements);
+    const int head = rows / 3;  // in two pieces, as a loader may bring it
+    repack_rows(stored, 0, head, f);
+    repack_rows(stored, head, rows - head, f);
+  }
+  void repack_rows(const std::vector<uint8_t>& stored, int first, int count, const Format& f) {
+    if (count == 0) return;
+    const size_t row = f.row_bytes(uint64_t(columns));
+    const auto begin = stored.begin() + ptrdiff_t(row) * first;
+    DeviceArray<uint8_t> piece(std::vector<uint8_t>(begin, begin + ptrdiff_t(row) * count));
+    const unsigned blocks = unsigned(count * columns / kBlockColumns + 63) / 64;
+    expect_success(launch(nullptr, dim3(blocks), dim3(64), 0, repack<L>, repacked.data(), piece.data(), first, count,
+                          rows, columns));
+    expect_success(cudaDeviceSynchronize());
+  }
+  std::vector<double> times(const std::vector<double>& x) const {
+    std::vector<double> y(static_cast<size_t>(rows));
+    for (size_t r = 0; r < y.size(); r++)
+      for (size_t c = 0; c < x.size(); c++) y[r] += weights[r * x.size() + c] * x[c];
+    return y;
+  }
+  int rows, columns;
+  size_t elements;
+  DeviceArray<uint8_t> repacked;
+  std::vector<double> weights;
+};
+
+template <class L>
+std::vector<double> unpacked(const Matrix<L>& m) {
+  const std::vector<uint8_t> bytes = m.repacked.values();
+  const Slices s = slices(m.columns);
+  std::vector<double> out;
+  for (int row = 0; row < m.rows; row++) {
+    for (int b = 0; b < m.columns / kBlockColumns; b++) {
+      const int slice = b / s.full, blocks = slice == s.count - 1 ? s.last : s.full;
+      // Rows are 16-aligned within the matrix, and so must be the copy.
+      alignas(16) uint8_t aligned[kSliceBlocks * 128];
+      const size_t at = slice_offset(L::kBytes256, size_t(m.rows), s, slice) +
+                        size_t(row) * size_t(slice_row_bytes(L::kBytes256, blocks));
+      memcpy(aligned, &bytes[at], size_t(slice_row_bytes(L::kBytes256, blocks)));
+      if constexpr (L::kFloat) {
+        float w[32];
+        L::weights(aligned, blocks, b % s.full, w);
+        out.insert(out.end(), w, w + 32);
+      } else {
+        const UnpackedBlock u = L::unpack(aligned, blocks, b % s.full);
+        for (int i = 0; i < 32; i++) out.push_back(double(u.scale[i / 16]) * u.code[i] - double(u.minimum[i / 16]));
+      }
+    }
+  }
+  return out;
+}
+
+template <class L>
+void expect_exact(FormatId id, std::initializer_list<int> columns) {
+  for (int c : columns) {
+    const Matrix<L> m(id, 7, c, uint32_t(c));
+    const auto got = unpacked(m);
+    size_t wrong = 0;
+    for (size_t i = 0; i < got.size(); i++) wrong += got[i] != m.weights[i];
+    EXPECT_EQ(wrong, 0u) << format(id).name << ", " << c << " columns";
+  }
+}
+
+TEST(Repacked, KeepsEveryWeightOfKQuants) {
+  expect_exact<RepackedQ4_K>(FormatId::Q4_K, {256, 2048, 1280});
+  expect_exact<RepackedQ6_K>(FormatId::Q6_K, {256, 2048, 1280});
+}
+TEST(Repacked, KeepsEveryWeightOfSmallBlocks) {
+  expect_exact<RepackedQ5_0>(FormatId::Q5_0, {128, 896, 1152});
+  expect_exact<RepackedQ8_0>(FormatId::Q8_0, {128, 896, 1152});
+}
+TEST(Repacked, KeepsEveryFloat) {
+  expect_exact<RepackedF16>(FormatId::F16, {128, 1152});
+  expect_exact<RepackedBF16>(FormatId::BF16, {128, 1152});
+}
+
+TEST(Repacked, TakesTheFilesBytes) {
+  EXPECT_EQ(repacked_bytes(RepackedQ4_K::kBytes256, 100, 2048), 100 * format(FormatId::Q4_K).row_bytes(2048));
+  EXPECT_LE(repacked_bytes(RepackedQ6_K::kBytes256, 100, 2048), 100 * (format(FormatId::Q6_K).row_bytes(2048) + 32));
+}
+
+std::vector<double> normed(const std::vector<float>& x, const std::vector<float>& norm, float epsilon) {
+  double squares = 0;
+  for (float v : x) squares += double(v) * double(v);
+  std::vector<double> y(x.size());
+  for (size_t i = 0; i < y.size(); i++)
+    y[i] = x[i] * double(norm[i]) / std::sqrt(squares / double(x.size()) + double(epsilon));
+  return y;
+}
+
+/// Both grids' results have the same bits; their distance from `expected`, as a share of its size, is at most `bound`.
+void expect_near(const std::vector<double>& expected, double bound,
+                 const std::function<std::vector<float>(int grid)>& run) {
+  const std::vector<float> got = run(3), other = run(8);
+  EXPECT_EQ(0, memcmp(got.data(), other.data(), 4 * got.size()));
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); i++) {
+    difference += (double(got[i]) - expected[i]) * (double(got[i]) - expected[i]);
+    size += expected[i] * expected[i];
+  }
+  EXPECT_LE(std::sqrt(difference / size), bound);
+}
+
+constexpr int kSharedLimit = 96 * 1024;
+constexpr float kEpsilon = 1e-6f;
+
+template <class L, int Columns, int Words>
+void expect_product(FormatId id, int rows, double bound) {
+  SCOPED_TRACE(format(id).name);
+  const Matrix<L> m(id, rows, Columns, 3);
+  const auto x = random_floats(Columns, 4), norm = random_floats(Columns, 5), bias = random_floats(size_t(rows), 6);
+  const DeviceArray<float> dx(x), dn(norm), db(bias);
+  std::vector<double> expected = m.times(normed(x, norm, kEpsilon));
+  for (size_t i = 0; i < expected.size(); i++) expected[i] += 2 * double(bias[i]);  // once as bias, once as residual
+  expect_near(expected, bound, [&](int grid) {
+    const StreamedMatrix shape{L::kBytes256, rows};
+    const StreamedGeometry g = streamed_geometry(Columns, &shape, 1, false, Words, grid, kSharedLimit);
+    DeviceArray<float> out(static_cast<size_t>(rows));
+    const auto kernel = streamed_product<L, Columns, Words>;
+    expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, g.shared_bytes));
+    expect_success(launch_dependent(nullptr, dim3(unsigned(g.grid)), dim3(unsigned(g.threads)), size_t(g.shared_bytes),
+                                    kernel, out.data(), m.repacked.data(), dx.data(), dn.data(), kEpsilon, db.data(),
+                                    db.data(), rows, g.share[0].rows_per_block, g.share[0].ring));
+    return out.values();
+  });
+}
+
+TEST(StreamedProduct, IsNearAPlainLoop) {
+  expect_product<RepackedQ4_K, 256, 2>(FormatId::Q4_K, 37, 1e-4);
+  expect_product<RepackedQ4_K, 2048, 1>(FormatId::Q4_K, 21, 3e-2);
+  expect_product<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 2, 2e-4);
+  expect_product<RepackedQ5_0, 1152, 2>(FormatId::Q5_0, 75, 1e-4);
+  expect_product<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 150, 1e-4);
+  expect_product<RepackedBF16, 640, 0>(FormatId::BF16, 33, 1e-6);
+  expect_product<RepackedF16, 1152, 0>(FormatId::F16, 33, 1e-6);
+}
+
+TEST(StreamedProduct, GatesTwoMatrices) {
+  constexpr int kColumns = 1152, kRows = 45;
+  const Matrix<RepackedQ8_0> gate(FormatId::Q8_0, kRows, kColumns, 3), up(FormatId::Q8_0, kRows, kColumns, 4);
+  const auto x = random_floats(kColumns, 5);
+  std::vector<float> norm(kColumns, 1e-6f);  // the weights are large: keep the gate's sums where its curve is
+  const DeviceArray<float> dx(x), dn(norm);
+  const auto g = gate.times(normed(x, norm, kEpsilon)), u = up.times(normed(x, norm, kEpsilon));
+  for (int gelu : {0, 1}) {
+    std::vector<double> expected(kRows);
+    for (size_t i = 0; i < kRows; i++) {
+      const double t = std::tanh(std::sqrt(2 / M_PI) * (g[i] + 0.044715 * g[i] * g[i] * g[i]));
+      expected[i] = u[i] * (gelu ? 0.5 * g[i] * (1 + t) : g[i] / (1 + std::exp(-g[i])));
+    }
+    expect_near(expected, 2e-4, [&](int grid) {
+      const StreamedMatrix shape{RepackedQ8_0::kBytes256, kRows};
+      const StreamedGeometry geometry = streamed_geometry(kColumns, &shape, 1, true, 2, grid, kSharedLimit);
+      DeviceArray<float> out(kRows);
+      const auto kernel = streamed_gated_product<RepackedQ8_0, kColumns, 2>;
+      expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, geometry.shared_bytes));
+      expect_success(launch_dependent(nullptr, dim3(unsigned(geometry.grid)), dim3(unsigned(geometry.threads)),
+                                      size_t(geometry.shared_bytes), kernel, out.data(), gate.repacked.data(),
+                                      up.repacked.data(), dx.data(), dn.data(), kEpsilon, gelu, kRows,
+                                      geometry.share[0].rows_per_block, geometry.share[0].ring));
+      return out.values();
+    });
+  }
+}
+
+TEST(StreamedProduct, ComputesThreeMatricesOfTwoFormats) {
+  constexpr int kColumns = 512;
+  const Matrix<RepackedQ4_K> q(FormatId::Q4_K, 64, kColumns, 3), k(FormatId::Q4_K, 16, kColumns, 4);
+  const Matrix<RepackedQ6_K> v(FormatId::Q6_K, 17, kColumns, 5);
+  const auto x = random_floats(kColumns, 6), bias = random_floats(97, 7);
+  const DeviceArray<float> dx(x), db(bias);
+  std::vector<double> plain(x.begin(), x.end()), expected = q.times(plain);
+  for (double value : k.times(plain)) expected.push_back(value);
+  for (double value : v.times(plain)) expected.push_back(value);
+  for (size_t i = 0; i < expected.size(); i++) expected[i] += double(bias[i]);
+  expect_near(expected, 2e-4, [&](int grid) {
+    const StreamedMatrix shapes[] = {
+        {RepackedQ4_K::kBytes256, 64}, {RepackedQ4_K::kBytes256, 16}, {RepackedQ6_K::kBytes256, 17}};
+    const StreamedGeometry g = streamed_geometry(kColumns, shapes, 3, false, 2, grid, kSharedLimit);
+    const auto& s = g.share;
+    DeviceArray<float> out(97);
+    const auto kernel = streamed_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2>;
+    expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, g.shared_bytes));
+    const float* none = nullptr;
+    expect_success(launch_dependent(
+        nullptr, dim3(unsigned(g.grid)), dim3(unsigned(g.threads)), size_t(g.shared_bytes), kernel, out.data(),
+        out.data() + 64, out.data() + 80, q.repacked.data(), k.repacked.data(), v.repacked.data(), dx.data(), none,
+        kEpsilon, db.data(), db.data() + 64, db.data() + 80, 64, 16, 17, s[0].blocks, s[1].blocks, s[2].blocks,
+        s[0].rows_per_block, s[1].rows_per_block, s[2].rows_per_block, s[0].ring, s[1].ring, s[2].ring));
+    return out.values();
+  });
+}
+
+TEST(StreamedGeometry, SplitsEveryRowOnceAndFitsTheChip) {
+  constexpr int kLimit = 227 * 1024;
+  for (int columns : {128, 640, 896, 2048, 4096, 4864, 8192, 14336, 28672}) {
+    for (int rows : {1, 131, 896, 4096, 128256}) {
+      ASSERT_TRUE(streamed_fits(columns, false)) << columns;
+      const StreamedMatrix m{210, rows};
+      const StreamedGeometry g = streamed_geometry(columns, &m, 1, false, 2, 132, kLimit);
+      const int more = rows - g.share[0].rows_per_block * g.share[0].blocks;
+      EXPECT_TRUE(more >= 0 && more < g.share[0].blocks) << columns << " x " << rows;
+      EXPECT_LE(g.shared_bytes + streamed_static_bytes(g.threads / 32), kLimit) << columns << " x " << rows;
+      EXPECT_GE(g.share[0].ring, 1);
+    }
+  }
+  EXPECT_FALSE(streamed_fits(100, false));
+  EXPECT_FALSE(streamed_fits(65536, false));
+}
+
+}  // namespace
+}  // namespace lane::test
