@@ -129,7 +129,7 @@ Range range_of(OptionKey key) {
     case OptionKey::By:
       return {0, 2, "0 to 2"};
     case OptionKey::Epsilon:
-      return {0, 1, "0 to 1"};
+      return {0, 1e30, "0 or more"};
     case OptionKey::Base:
     case OptionKey::Magnitude:
     case OptionKey::Linear:
