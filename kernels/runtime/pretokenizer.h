@@ -1,179 +1,95 @@
 // Pre-tokenizers: how a text is cut into words before byte-level BPE merges within each. A checkpoint names one in
-// `tokenizer.ggml.pre`; each is a list of regular expressions, applied one after the other to the pieces the one before
-// left. They are written here as scanners: every pattern is an ordered choice of simple matchers that look at most one
-// code point past what they consume, so the whole is linear in the text and uses a constant stack.
+// `tokenizer.ggml.pre`; each is a list of regular expressions, applied one after the other to the pieces that the one
+// before left. runtime/scanners.h has the expressions.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <vector>
 
 #include "base/namespace.h"
-#include "runtime/unicode.h"
+#include "runtime/scanners.h"
 
 namespace LANE_NAMESPACE {
-
-/// A text as code points with their classes. `offset` has one more entry: the text's length in bytes.
-struct CodePoints {
-  std::vector<uint32_t> point;
-  std::vector<ClassSet> kind;
-  std::vector<uint32_t> offset;
-};
-
-/// `text` must be well-formed UTF-8 (see replace_invalid_utf8) shorter than 4 GiB.
-inline CodePoints code_points(std::string_view text) {
-  CodePoints out;
-  size_t at = 0;
-  while (at < text.size()) {
-    uint32_t c = 0;
-    const size_t length = decode_utf8(text.substr(at), &c);
-    out.point.push_back(c);
-    out.kind.push_back(class_of(c));
-    out.offset.push_back(static_cast<uint32_t>(at));
-    at += length == 0 ? 1 : length;
-  }
-  out.offset.push_back(static_cast<uint32_t>(text.size()));
-  return out;
-}
-
-/// A matcher returns the end of its match at `at`, or `at` where there is none. It sees nothing at or past `end`.
-using Matcher = size_t (*)(const CodePoints& t, size_t at, size_t end);
-
-namespace scan {
-
-inline bool is(const CodePoints& t, size_t at, size_t end, ClassSet set) { return at < end && (t.kind[at] & set) != 0; }
-inline bool is_char(const CodePoints& t, size_t at, size_t end, uint32_t c) { return at < end && t.point[at] == c; }
-inline bool is_newline(const CodePoints& t, size_t at, size_t end) {
-  return is_char(t, at, end, '\r') || is_char(t, at, end, '\n');
-}
-inline size_t skip(const CodePoints& t, size_t at, size_t end, ClassSet set) {
-  while (is(t, at, end, set)) ++at;
-  return at;
-}
-inline size_t skip_newlines(const CodePoints& t, size_t at, size_t end) {
-  while (is_newline(t, at, end)) ++at;
-  return at;
-}
-
-/// The first alternative that matches, as `a|b|c` of a regular expression.
-template <Matcher... Alternatives>
-size_t first_of(const CodePoints& t, size_t at, size_t end) {
-  size_t to = at;
-  ((to = Alternatives(t, at, end), to > at) || ...);
-  return to;
-}
-
-/// 's|'t|'re|'ve|'m|'ll|'d, as written or (`AnyCase`) in either case of ASCII letters.
-template <bool AnyCase>
-size_t contraction(const CodePoints& t, size_t at, size_t end) {
-  if (!is_char(t, at, end, '\'')) return at;
-  const auto letter = [&](size_t i) {
-    const uint32_t c = i < end ? t.point[i] : 0;
-    return AnyCase && c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
-  };
-  const uint32_t a = letter(at + 1), b = letter(at + 2);
-  if (a == 's' || a == 't' || a == 'm' || a == 'd') return at + 2;
-  if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return at + 3;
-  return at;
-}
-
-/// [^\r\n\p{L}\p{N}]?[set]+
-template <ClassSet Set>
-size_t word_after_any(const CodePoints& t, size_t at, size_t end) {
-  const bool prefix = at < end && !is_newline(t, at, end) && !is(t, at, end, kLetter | kNumber);
-  if (prefix && is(t, at + 1, end, Set)) return skip(t, at + 1, end, Set);
-  return skip(t, at, end, Set);
-}
-
-/// ` ?[set]+`, of a set without the space
-template <ClassSet Set>
-size_t run_after_space(const CodePoints& t, size_t at, size_t end) {
-  const size_t from = is_char(t, at, end, ' ') ? at + 1 : at;
-  const size_t to = skip(t, from, end, Set);
-  return to > from ? to : at;
-}
-
-/// ` ?[set]+[\r\n]*`
-template <ClassSet Set>
-size_t run_with_newlines(const CodePoints& t, size_t at, size_t end) {
-  const size_t to = run_after_space<Set>(t, at, end);
-  return to > at ? skip_newlines(t, to, end) : at;
-}
-
-/// \p{N}{1,Most}; 0: \p{N}+
-template <size_t Most>
-size_t numbers(const CodePoints& t, size_t at, size_t end) {
-  size_t to = at;
-  while ((Most == 0 || to - at < Most) && is(t, to, end, kNumber)) ++to;
-  return to;
-}
-
-/// \s*[\r\n]+
-inline size_t lines(const CodePoints& t, size_t at, size_t end) {
-  size_t to = skip(t, at, end, kSpace);
-  while (to > at && !is_newline(t, to - 1, end)) --to;
-  return to;
-}
-
-/// \s+(?!\S): all of the white space at the end, else all but the last of it
-inline size_t spaces_before_space(const CodePoints& t, size_t at, size_t end) {
-  const size_t to = skip(t, at, end, kSpace);
-  return to == end || to == at ? to : to - 1;
-}
-
-/// \s+
-inline size_t spaces(const CodePoints& t, size_t at, size_t end) { return skip(t, at, end, kSpace); }
-
-constexpr ClassSet kNotSpaceLetterNumber = static_cast<ClassSet>(~(kSpace | kLetter | kNumber));
-
-/// \s*[\r\n]+|\s+(?!\S)|\s+
-constexpr Matcher white_space = first_of<lines, spaces_before_space, spaces>;
-
-/// GPT-2's pattern: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
-constexpr Matcher gpt2 = first_of<contraction<false>, run_after_space<kLetter>, run_after_space<kNumber>,
-                                  run_after_space<kNotSpaceLetterNumber>, spaces_before_space>;
-
-/// Llama 3's, Qwen 2's and their kin: the one difference is how many digits go together.
-template <size_t Digits>
-constexpr Matcher llama3 = first_of<contraction<true>, word_after_any<kLetter>, numbers<Digits>,
-                                    run_with_newlines<kNotSpaceLetterNumber>, white_space>;
-
-/// [0-9][0-9][0-9]
-inline size_t three_digits(const CodePoints& t, size_t at, size_t end) {
-  for (size_t i = at; i < at + 3; ++i) {
-    if (i >= end || t.point[i] < '0' || t.point[i] > '9') return at;
-  }
-  return at + 3;
-}
-
-/// [\p{P}\$\+<=>\^~\|]+, with Backtick also `
-template <bool Backtick>
-size_t falcon_punctuation(const CodePoints& t, size_t at, size_t end) {
-  const auto one = [&](size_t i) {
-    if (is(t, i, end, kPunctuation)) return true;
-    const uint32_t c = i < end && t.point[i] < 0x80 ? t.point[i] : 0;
-    return c == '$' || c == '+' || (c >= '<' && c <= '>') || c == '^' || c == '~' || c == '|' || (Backtick && c == '`');
-  };
-  while (one(at)) ++at;
-  return at;
-}
-
-}  // namespace scan
 
 /// One row a name of `tokenizer.ggml.pre`. `stages` ends at the first null.
 struct PretokenizerRow {
   const char* name;
   bool ignore_merges;  // a word that is a token as a whole is that token, whatever the merges say
   bool add_bos;        // where the checkpoint has no tokenizer.ggml.add_bos_token
-  Matcher stages[5];
+  Matcher stages[7];
 };
 
-constexpr PretokenizerRow kPretokenizers[] = {
-    {"default", false, false, {scan::falcon_punctuation<false>, scan::gpt2, scan::numbers<0>, scan::three_digits}},
+inline constexpr PretokenizerRow kPretokenizers[] = {
+    {"default", false, false, {scan::falcon_punctuation<false>, scan::gpt2, scan::run<kNumber>, scan::three_digits}},
+    {"falcon", false, false, {scan::falcon_punctuation<true>, scan::gpt2, scan::three_digits}},
     {"gpt-2", false, false, {scan::gpt2}},
+    {"phi-2", false, false, {scan::gpt2}},
+    {"exaone4", false, false, {scan::gpt2}},
+    {"gigachat", false, false, {scan::gpt2}},
+    {"mellum", false, false, {scan::gpt2}},
+    {"mpt", false, false, {scan::gpt2}},
+    {"olmo", false, false, {scan::gpt2}},
+    {"jais", false, false, {scan::gpt2}},
+    {"trillion", false, false, {scan::gpt2}},
+    {"granite-docling", false, false, {scan::gpt2}},
+    {"a.x-4.0", false, false, {scan::gpt2}},
+    {"starcoder", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"refact", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"command-r", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"smollm", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"codeshell", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"exaone", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"minerva-7b", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"mellum2", false, false, {scan::one<kNumber>, scan::gpt2}},
+    {"llama3", true, true, {scan::llama3<3>}},
+    {"llama-v3", true, true, {scan::llama3<3>}},
     {"llama-bpe", true, true, {scan::llama3<3>}},
+    {"falcon3", true, true, {scan::llama3<3>}},
+    {"falcon-h1", true, true, {scan::llama3<3>}},
+    {"pixtral", true, true, {scan::llama3<3>}},
+    {"midm-2.0", true, true, {scan::llama3<3>}},
+    {"lfm2", true, true, {scan::llama3<3>}},
+    {"glm4", true, false, {scan::llama3<3>}},
+    {"chatglm-bpe", false, false, {scan::llama3<3>}},
+    {"dbrx", false, false, {scan::llama3<3>}},
+    {"smaug-bpe", false, false, {scan::llama3<3>}},
     {"qwen2", false, false, {scan::llama3<1>}},
+    {"deepseek-r1-qwen", false, false, {scan::llama3<1>}},
+    {"stablelm2", false, false, {scan::llama3<1>}},
+    {"megrez", false, false, {scan::llama3<1>}},
+    {"hunyuan", false, false, {scan::llama3<1>}},
+    {"grok-2", false, false, {scan::llama3<1>}},
+    {"solar-open", false, false, {scan::llama3<1>}},
+    {"kormo", false, false, {scan::llama3<1>}},
+    {"bailingmoe", false, false, {scan::llama3<1>}},
+    {"bailingmoe2", false, false, {scan::llama3<1>}},
+    {"llada-moe", false, false, {scan::llama3<1>}},
+    {"laguna", false, false, {scan::line_or_breaks, scan::llama3<1>}},
+    {"qwen35", false, false, {scan::qwen35}},
+    {"seed-coder", false, false, {scan::seed_coder}},
+    {"deepseek-llm",
+     false,
+     false,
+     {scan::newline, scan::after_space<scan::run_of_ranges<scan::kDeepseekLetters>>,
+      scan::after_space<scan::run_of_ranges<scan::kDeepseekPunctuation>>, scan::spaces_at_end,
+      scan::run_of_ranges<scan::kDeepseekIdeographs>, scan::run<kNumber>}},
+    {"deepseek-coder",
+     false,
+     false,
+     {scan::newline, scan::after_space<scan::run<kLetter>>, scan::after_space<scan::run<kPunctuation>>,
+      scan::run_of_ranges<scan::kDeepseekIdeographs>, scan::one<kNumber>}},
+    {"deepseek-v3", false, false, {scan::numbers<3>, scan::run_of_ranges<scan::kIdeographsAndKana>, scan::deepseek_v3}},
+    {"hunyuan-dense",
+     false,
+     false,
+     {scan::numbers<3>, scan::run_of_ranges<scan::kIdeographsAndKana>, scan::deepseek_v3}},
+    {"joyai-llm", false, false, {scan::numbers<3>, scan::run_of_ranges<scan::kIdeographsAndKana>, scan::deepseek_v3}},
+    {"gpt-4o", false, false, {scan::gpt4o}},
+    {"llama4", false, false, {scan::gpt4o}},
+    {"kanana2", false, false, {scan::gpt4o}},
+    {"minimax-m2", false, false, {scan::gpt4o}},
+    {"tekken", true, true, {scan::tekken}},
 };
 
 /// The row named `name`; −1 where there is none.
