@@ -61,7 +61,9 @@ TEST_P(VocabularyFile, GivesTheExpectedIds) {
   EXPECT_GT(texts, 40);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, VocabularyFile, testing::Values("llama-spm", "phi-3", "llama-bpe", "gpt-2", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(Files, VocabularyFile,
+                         testing::Values("llama-spm", "phi-3", "llama-bpe", "gpt-2", "qwen2", "falcon", "starcoder",
+                                         "deepseek-coder"));
 
 class RealCheckpoint : public testing::TestWithParam<const char*> {};
 
