@@ -5,24 +5,25 @@
 namespace LANE_NAMESPACE {
 
 /// out = x / sqrt(mean(x^2) + epsilon) * weight + bias, for runs of `width` values; grid: a block a run. `weight` and
-/// `bias` have `width` values, and either may be null.
-__global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, int width, float epsilon) {
+/// `bias` have `weight_columns` values, those of one run or of a whole row of runs, and either may be null.
+__global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, int width,
+                         int weight_columns, float epsilon) {
   __shared__ double scratch[kMostWarps];
-  const int64_t start = int64_t(blockIdx.x) * width;
+  const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
   double squares = 0;
   for (int i = threadIdx.x; i < width; i += blockDim.x) squares += double(x[start + i]) * double(x[start + i]);
   squares = block_sum(squares, scratch);
   const float inverse = float(1.0 / sqrt(squares / width + double(epsilon)));
   for (int i = threadIdx.x; i < width; i += blockDim.x)
-    out[start + i] = x[start + i] * inverse * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+    out[start + i] = x[start + i] * inverse * (weight ? weight[first + i] : 1.0f) + (bias ? bias[first + i] : 0.0f);
 }
 
 /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias; as rms_norm otherwise. The variance is that of
 /// the centred values: no cancellation where the mean is large.
 __global__ void layer_norm(float* out, const float* x, const float* weight, const float* bias, int width,
-                           float epsilon) {
+                           int weight_columns, float epsilon) {
   __shared__ double scratch[kMostWarps];
-  const int64_t start = int64_t(blockIdx.x) * width;
+  const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
   double sum = 0;
   for (int i = threadIdx.x; i < width; i += blockDim.x) sum += double(x[start + i]);
   const double mean = block_sum(sum, scratch) / width;
@@ -34,8 +35,8 @@ __global__ void layer_norm(float* out, const float* x, const float* weight, cons
   squares = block_sum(squares, scratch);
   const float inverse = float(1.0 / sqrt(squares / width + double(epsilon)));
   for (int i = threadIdx.x; i < width; i += blockDim.x)
-    out[start + i] =
-        float(double(x[start + i]) - mean) * inverse * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+    out[start + i] = float(double(x[start + i]) - mean) * inverse * (weight ? weight[first + i] : 1.0f) +
+                     (bias ? bias[first + i] : 0.0f);
 }
 
 /// out = x / sqrt(sum(x^2) + epsilon), for runs of `width` values; grid: a block a run.

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lane/error.h"
+#include "lane/plan.h"
+
+namespace lane {
+namespace {
+
+// Name, file, parameters as the file declares them; `tests/kernels` compiles each row against its file.
+constexpr std::array kKernels = {
+    Kernel{"row_lookup", "ops/row_lookup.cuh", "float* out, const uint8_t* w, const int* ids, int count, int columns"},
+    Kernel{"matrix_product", "ops/matrix_product.cuh",
+           "float* out, const uint8_t* w, const float* x, int rows, int columns, int tokens"},
+    Kernel{"head_product", "ops/matrix_product.cuh",
+           "float* out, const uint8_t* w, const float* x, int heads, int rows, int columns, int tokens"},
+    Kernel{"expert_product", "ops/matrix_product.cuh",
+           "float* out, const uint8_t* w, const float* x, const int* chosen, int count, int rows, int columns, int "
+           "x_rows"},
+    Kernel{"rms_norm", "ops/norm.cuh",
+           "float* out, const float* x, const float* weight, const float* bias, int width, int weight_columns, float "
+           "epsilon"},
+    Kernel{"layer_norm", "ops/norm.cuh",
+           "float* out, const float* x, const float* weight, const float* bias, int width, int weight_columns, float "
+           "epsilon"},
+    Kernel{"length_norm", "ops/norm.cuh", "float* out, const float* x, int width, float epsilon"},
+    Kernel{"map", "ops/elementwise.cuh", "float* out, const float* x, int count, float parameter"},
+    Kernel{"combine", "ops/elementwise.cuh",
+           "float* out, const float* x, const float* y, int count, int columns, int y_row, int y_column"},
+    Kernel{"gate", "ops/elementwise.cuh",
+           "float* out, const float* g, const float* u, int count, float limit, float slope"},
+    Kernel{"decay", "ops/elementwise.cuh",
+           "float* out, const float* a, const float* dt, const float* rate, int count, int heads"},
+    Kernel{"head_slice", "ops/shape.cuh", "float* out, const float* x, int count, int width, int first, int kept"},
+    Kernel{"head_join", "ops/shape.cuh",
+           "float* out, const float* x, const float* y, int count, int x_width, int y_width, int heads, int y_repeats"},
+    Kernel{"copy_rows", "ops/shape.cuh", "float* out, const float* x, int count"},
+    Kernel{"rotation", "ops/position.cuh",
+           "float* out, const float* x, const float* table, const int* pos, int count, int columns, int "
+           "rows_per_sequence, int width, int turned, int neighbours"},
+    Kernel{"position_scale", "ops/position.cuh",
+           "float* out, const float* x, const int* pos, int count, int columns, int rows_per_sequence, float factor, "
+           "int length"},
+    Kernel{"cache_write", "ops/cache.cuh",
+           "uint8_t* state, const float* x, const int* pos, const int* slots, int64_t state_stride, int count, int "
+           "columns, int rows_per_sequence"},
+    Kernel{"attention", "ops/attention.cuh",
+           "float* out, const float* q, const uint8_t* keys, const uint8_t* values, const float* sinks, const int* "
+           "pos, const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int "
+           "value_width, float scale, int window, float limit"},
+    Kernel{"greatest_parts", "ops/greatest.cuh", "float* values, int* indices, const float* x, int columns"},
+    Kernel{"greatest", "ops/greatest.cuh", "int* next, const float* values, const int* indices, int parts"},
+    Kernel{"top_choice", "ops/experts.cuh",
+           "int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept"},
+    Kernel{
+        "chosen_share", "ops/experts.cuh",
+        "float* share, const float* r, const int* ids, int experts, int count, int by, int normalised, float factor"},
+    Kernel{"expert_bias", "ops/experts.cuh",
+           "float* out, const float* y, const float* bias, const int* ids, int total, int columns"},
+    Kernel{"expert_sum", "ops/experts.cuh",
+           "float* out, const float* d, const float* share, int total, int count, int columns"},
+    Kernel{"short_convolution", "ops/recurrent.cuh",
+           "float* out, const uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, "
+           "int count, int channels, int taps, int rows_per_sequence"},
+    Kernel{"shift", "ops/recurrent.cuh",
+           "uint8_t* state, const float* x, const int* slots, int64_t state_stride, int count, int channels, int held, "
+           "int rows_per_sequence"},
+    Kernel{
+        "delta_rule", "ops/recurrent.cuh",
+        "float* out, uint8_t* state, const float* q, const float* k, const float* v, const float* d, const float* b, "
+        "const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int tiled, "
+        "int keep"},
+    Kernel{"advance", "ops/advance.cuh",
+           "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence"},
+};
+
+}  // namespace
+
+std::span<const Kernel> kernels() { return kKernels; }
+
+const Kernel& kernel(std::string_view name) {
+  const auto at = std::find_if(kKernels.begin(), kKernels.end(), [&](const Kernel& k) { return k.name == name; });
+  if (at == kKernels.end()) throw InternalError(fmt::format("plan: no kernel '{}'", name));
+  return *at;
+}
+
+}  // namespace lane

@@ -1,0 +1,188 @@
+#include "7_plan/lower.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "lane/error.h"
+
+namespace lane {
+namespace {
+
+constexpr int64_t kElementThreads = 256;
+
+using Lower = void (*)(Lowering&, const StepOp&);
+
+Lower lower_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::RowLookup:
+      return lower_row_lookup;
+    case OpKind::MatrixProduct:
+      return lower_matrix_product;
+    case OpKind::HeadProduct:
+      return lower_head_product;
+    case OpKind::ExpertProduct:
+      return lower_expert_product;
+    case OpKind::RmsNorm:
+    case OpKind::LayerNorm:
+    case OpKind::LengthNorm:
+      return lower_norm;
+    case OpKind::ScaledCopy:
+    case OpKind::Silu:
+    case OpKind::Gelu:
+    case OpKind::Sigmoid:
+    case OpKind::Softplus:
+    case OpKind::SquareRelu:
+    case OpKind::Softcap:
+    case OpKind::Clamp:
+      return lower_map;
+    case OpKind::Sum:
+    case OpKind::Product:
+      return lower_combine;
+    case OpKind::SiluGate:
+    case OpKind::GeluGate:
+    case OpKind::SigmoidGate:
+    case OpKind::ClampedGate:
+      return lower_gate;
+    case OpKind::HeadSlice:
+      return lower_head_slice;
+    case OpKind::Join:
+    case OpKind::HeadJoin:
+      return lower_join;
+    case OpKind::Rows:
+      return lower_rows;
+    case OpKind::RowSlice:
+      return nullptr;  // a view: folding leaves none
+    case OpKind::Rotation:
+      return lower_rotation;
+    case OpKind::PositionScale:
+      return lower_position_scale;
+    case OpKind::Attention:
+      return lower_attention;
+    case OpKind::Greatest:
+      return lower_greatest;
+    case OpKind::TopChoice:
+      return lower_top_choice;
+    case OpKind::ChosenShare:
+      return lower_chosen_share;
+    case OpKind::ExpertBias:
+      return lower_expert_bias;
+    case OpKind::ExpertSum:
+      return lower_expert_sum;
+    case OpKind::ShortConvolution:
+      return lower_short_convolution;
+    case OpKind::Shift:
+      return lower_shift;
+    case OpKind::Decay:
+      return lower_decay;
+    case OpKind::DeltaRule:
+    case OpKind::DeltaReading:
+      return lower_delta;
+    case OpKind::Write:
+      return lower_write;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Cut& cut, Step step, const Weights& weights, const Options& options, const Chip& chip)
+    : step_(std::move(step)), weights_(weights), options_(options), chip_(chip) {
+  schedule_.kind = cut.identity.kind;
+  schedule_.sequences = cut.sequences();
+  schedule_.rows_per_sequence = cut.rows_per_sequence();
+  schedule_.states = step_.states;
+  schedule_.state_stride = step_.state_stride;
+}
+
+Schedule Lowering::run() {
+  add_buffers();
+  for (const StepOp& op : step_.ops) {
+    const Lower lower = lower_of(op.kind);
+    if (!lower) throw InternalError(fmt::format("plan: a {} was not folded away", op_name(op.kind)));
+    lower(*this, op);
+  }
+  add_advance();
+  return std::move(schedule_);
+}
+
+void Lowering::add_buffers() {
+  for (const StepArray& array : step_.arrays) {
+    buffers_.push_back(-1);
+    if (array.kind == StepArray::Kind::Logits) {
+      schedule_.logit_rows = array.shape.rows;
+      schedule_.vocabulary = array.shape.columns;
+    }
+    if (array.kind == StepArray::Kind::Buffer)
+      buffers_.back() = scratch(array.name, array.shape.elements() * int64_t(sizeof(float)));
+  }
+}
+
+/// The last launch of a step that chooses its own tokens.
+void Lowering::add_advance() {
+  StepOp none;
+  launch(none, "advance", dim(ceil_div(sequences(), kElementThreads)), dim(kElementThreads),
+         {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite}, IoArg{Io::Next, Access::Read},
+          sequences(), schedule_.rows_per_sequence});
+}
+
+int Lowering::scratch(const std::string& name, int64_t bytes) {
+  schedule_.buffers.push_back({name, uint64_t(bytes)});
+  return int(schedule_.buffers.size()) - 1;
+}
+
+Arg Lowering::arg(const Ref& ref, Access access) const {
+  switch (ref.kind) {
+    case Ref::Kind::None:
+      return NullArg{};
+    case Ref::Kind::Weight:
+      return WeightArg{ref.index};
+    case Ref::Kind::State:
+      return StateArg{ref.index, access};
+    case Ref::Kind::Io:
+      return IoArg{Io(ref.index), access};
+    case Ref::Kind::Array:
+      break;
+  }
+  const StepArray& array = step_.arrays[size_t(ref.index)];
+  const uint64_t offset = uint64_t(ref.row * array.shape.columns) * sizeof(float);
+  if (array.kind == StepArray::Kind::Logits) return LogitsArg{offset};
+  if (array.kind == StepArray::Kind::Next) return IoArg{Io::Next, access};
+  return BufferArg{buffers_[size_t(ref.index)], offset, access};
+}
+
+Arg Lowering::in_or_null(const StepOp& op, size_t operand) const {
+  return operand < op.operands.size() ? in(op.operands[operand]) : NullArg{};
+}
+
+Launch& Lowering::launch(const StepOp& op, std::string_view kernel_name, Dim3 grid, Dim3 block, std::vector<Arg> args) {
+  Launch launch;
+  launch.kernel = &kernel(kernel_name);
+  launch.grid = grid;
+  launch.block = block;
+  launch.args = std::move(args);
+  launch.ops = op.ops;
+  schedule_.launches.push_back(std::move(launch));
+  return schedule_.launches.back();
+}
+
+Launch& Lowering::launch_elements(const StepOp& op, std::string_view kernel_name, int64_t count,
+                                  std::vector<Arg> args) {
+  return launch(op, kernel_name, dim(ceil_div(counted(op, count), kElementThreads)), dim(kElementThreads),
+                std::move(args));
+}
+
+int64_t Lowering::counted(const StepOp& op, int64_t count) const {
+  if (count > std::numeric_limits<int32_t>::max() - kElementThreads)
+    refuse(op, "array", fmt::format("{} elements are more than a kernel counts", count));
+  return count;
+}
+
+void Lowering::refuse(const StepOp& op, const std::string& kind, const std::string& why) const {
+  const bool state = op.result.kind == Ref::Kind::State;
+  const std::string out =
+      state ? step_.states[size_t(op.result.index)].name : step_.arrays[size_t(op.result.index)].name;
+  throw NoKernelError(std::string(op_name(op.kind)), kind, out, why);
+}
+
+}  // namespace lane

@@ -1,0 +1,88 @@
+// From the step's ops to launches: a kernel for each, its geometry and its arguments.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "7_plan/step.h"
+
+namespace lane {
+
+class Lowering {
+ public:
+  Lowering(const Cut& cut, Step step, const Weights& weights, const Options& options, const Chip& chip);
+  Schedule run();
+
+  // What the functions that lower one kind of op build on.
+  const Weights& weights() const { return weights_; }
+  const Options& options() const { return options_; }
+  const Chip& chip() const { return chip_; }
+  const Step& step() const { return step_; }
+  int64_t sequences() const { return schedule_.sequences; }
+
+  Arg in(const Ref& ref) const { return arg(ref, Access::Read); }
+  Arg out(const Ref& ref) const { return arg(ref, Access::Write); }
+  Arg in_out(const Ref& ref) const { return arg(ref, Access::ReadWrite); }
+  /// The operand, or a null pointer where the op has not so many.
+  Arg in_or_null(const StepOp& op, size_t operand) const;
+  Arg slots() const { return IoArg{Io::Slots, Access::Read}; }
+  Arg state_stride() const { return int64_t(step_.state_stride); }
+  /// Rows of one sequence in an operand that holds all sequences'.
+  int64_t rows_per_sequence(const Ref& x) const { return x.shape.rows / sequences(); }
+
+  /// A buffer that no value of the graph names.
+  int scratch(const std::string& name, int64_t bytes);
+  static Arg whole(int buffer, Access access) { return BufferArg{buffer, 0, access}; }
+
+  Launch& launch(const StepOp& op, std::string_view kernel, Dim3 grid, Dim3 block, std::vector<Arg> args);
+  /// A thread for each of `count` elements, which the kernel takes as an int.
+  Launch& launch_elements(const StepOp& op, std::string_view kernel, int64_t count, std::vector<Arg> args);
+  /// Throws NoKernelError: `op` cannot be computed, and why.
+  [[noreturn]] void refuse(const StepOp& op, const std::string& kind, const std::string& why) const;
+  /// Kernels count in int: refuses more.
+  int64_t counted(const StepOp& op, int64_t count) const;
+
+ private:
+  Arg arg(const Ref& ref, Access access) const;
+  void add_buffers();
+  void add_advance();
+
+  Step step_;
+  const Weights& weights_;
+  const Options& options_;
+  const Chip& chip_;
+  Schedule schedule_;
+  std::vector<int> buffers_;  // of each array of the step; -1 for logits and next
+};
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline Dim3 dim(int64_t x, int64_t y = 1) { return {uint32_t(x), uint32_t(y), 1}; }
+constexpr int64_t kWarpThreads = 32;
+
+// One kind of op each; op is of that kind.
+void lower_row_lookup(Lowering& to, const StepOp& op);
+void lower_matrix_product(Lowering& to, const StepOp& op);
+void lower_head_product(Lowering& to, const StepOp& op);
+void lower_expert_product(Lowering& to, const StepOp& op);
+void lower_norm(Lowering& to, const StepOp& op);
+void lower_map(Lowering& to, const StepOp& op);
+void lower_combine(Lowering& to, const StepOp& op);
+void lower_gate(Lowering& to, const StepOp& op);
+void lower_decay(Lowering& to, const StepOp& op);
+void lower_head_slice(Lowering& to, const StepOp& op);
+void lower_join(Lowering& to, const StepOp& op);
+void lower_rows(Lowering& to, const StepOp& op);
+void lower_rotation(Lowering& to, const StepOp& op);
+void lower_position_scale(Lowering& to, const StepOp& op);
+void lower_write(Lowering& to, const StepOp& op);
+void lower_attention(Lowering& to, const StepOp& op);
+void lower_short_convolution(Lowering& to, const StepOp& op);
+void lower_shift(Lowering& to, const StepOp& op);
+void lower_delta(Lowering& to, const StepOp& op);
+void lower_greatest(Lowering& to, const StepOp& op);
+void lower_top_choice(Lowering& to, const StepOp& op);
+void lower_chosen_share(Lowering& to, const StepOp& op);
+void lower_expert_bias(Lowering& to, const StepOp& op);
+void lower_expert_sum(Lowering& to, const StepOp& op);
+
+}  // namespace lane

@@ -1,0 +1,78 @@
+// Ops that read a matrix in the checkpoint's blocks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "7_plan/lower.h"
+
+namespace lane {
+namespace {
+
+constexpr int64_t kProductThreads = 256;  // as ops/product_rows.cuh says
+constexpr int64_t kLookupThreads = 128;   // as ops/row_lookup.cuh says
+constexpr int64_t kGroup = 32;            // weights that a thread decodes at once
+
+const Format& format_of(const Lowering& to, const StepOp& op) {
+  const Ref& w = op.operands[0];
+  if (w.kind != Ref::Kind::Weight || w.index < 0) to.refuse(op, "matrix", "its first operand is no constant");
+  const Placement& placement = to.weights().placements[size_t(w.index)];
+  if (!placement.is_matrix()) to.refuse(op, std::string(placement.format->name), "its first operand is no matrix");
+  return *placement.format;
+}
+
+/// Blocks of a product of `rows` rows: a warp a row until the chip is full, then more rows a warp. On the host chip a
+/// block a worker.
+int64_t product_blocks(int64_t rows, int64_t others, const Chip& chip) {
+  const int64_t warps = kProductThreads / kWarpThreads, blocks = ceil_div(rows, warps);
+  const int64_t full = chip.capability == 0 ? chip.multiprocessors : int64_t(chip.multiprocessors) * 8;
+  return std::clamp(ceil_div(full, others), int64_t(1), blocks);
+}
+
+void with_format(Launch& launch, const Format& format) {
+  launch.template_arguments = {std::string(format.name)};
+  launch.includes = {std::string(format.kernel)};
+}
+
+}  // namespace
+
+void lower_row_lookup(Lowering& to, const StepOp& op) {
+  const Format& format = format_of(to, op);
+  const Ref& ids = op.operands[1];
+  const int64_t rows = op.result.shape.rows, columns = op.result.shape.columns;
+  if (ids.kind == Ref::Kind::Io && Io(ids.index) == Io::Positions && to.rows_per_sequence(op.result) > 1)
+    to.refuse(op, "rows of positions", "positions of a chunk are not listed");
+  with_format(to.launch(op, "row_lookup", dim(ceil_div(ceil_div(columns, kGroup), kLookupThreads), rows),
+                        dim(kLookupThreads), {to.out(op.result), to.in(op.operands[0]), to.in(ids), rows, columns}),
+              format);
+}
+
+void lower_matrix_product(Lowering& to, const StepOp& op) {
+  const Format& format = format_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1];
+  const int64_t rows = w.shape.rows, tokens = x.shape.rows;
+  to.counted(op, rows * tokens);
+  with_format(to.launch(op, "matrix_product", dim(product_blocks(rows, 1, to.chip())), dim(kProductThreads),
+                        {to.out(op.result), to.in(w), to.in(x), rows, w.shape.columns, tokens}),
+              format);
+}
+
+void lower_head_product(Lowering& to, const StepOp& op) {
+  const Format& format = format_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1];
+  const int64_t heads = w.shape.experts, rows = w.shape.rows;
+  with_format(to.launch(op, "head_product", dim(product_blocks(rows, heads, to.chip()), heads), dim(kProductThreads),
+                        {to.out(op.result), to.in(w), to.in(x), heads, rows, w.shape.columns, x.shape.rows}),
+              format);
+}
+
+void lower_expert_product(Lowering& to, const StepOp& op) {
+  const Format& format = format_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
+  const int64_t count = to.counted(op, chosen.shape.elements()), rows = w.shape.rows;
+  const int64_t x_rows = x.shape.elements() / w.shape.columns;  // one row a token, or one a choice
+  with_format(to.launch(op, "expert_product", dim(product_blocks(rows, count, to.chip()), count), dim(kProductThreads),
+                        {to.out(op.result), to.in(w), to.in(x), to.in(chosen), count, rows, w.shape.columns, x_rows}),
+              format);
+}
+
+}  // namespace lane

@@ -1,0 +1,72 @@
+// A step folded over its sequences: what planning works on between the graph and the launches.
+//
+// note [folding]
+// A batch's text says a per-sequence op once a sequence: over `item b of q`, `keys_0_s<b>` and `pos_s<b>`. Here such a
+// family is one op over arrays whose rows lie one sequence below the other: `item b of q` is a view of q's rows and
+// `[a_s0, a_s1]` is the family's own array. Two ops belong to one family when they are of different sequences and agree
+// in everything else: kind, options, and operands counted from their sequence's first row. Decode and prefill have one
+// sequence, and every op is a family of one.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lane/plan.h"
+
+namespace lane {
+
+/// What an op reads or writes.
+struct Ref {
+  enum class Kind { None, Array, Weight, State, Io };
+  Kind kind = Kind::None;
+  int index = -1;     // of Step::arrays, Weights::placements or Step::states; the Io's number
+  int64_t row = 0;    // Array: the first row
+  Shape shape;        // of the part it names
+  int sequence = -1;  // State and Io of one sequence; -1: all of them
+  bool operator==(const Ref&) const = default;
+};
+
+/// An array that an op of the step computes.
+struct StepArray {
+  enum class Kind { Buffer, Logits, Next };
+  std::string name;
+  Shape shape;
+  bool integers = false;
+  Kind kind = Kind::Buffer;
+};
+
+struct StepOp {
+  OpKind kind = OpKind::Sum;
+  std::vector<Ref> operands;  // the phrase's; then a Rotation's table, a Write's position
+  std::vector<std::pair<OptionKey, double>> options;
+  Ref result;
+  std::vector<int> ops;  // of the graph
+  int sequences = 1;     // for which it has been said
+  bool has(OptionKey key) const;
+  double option(OptionKey key, double otherwise = 0) const;
+  int64_t integer(OptionKey key, int64_t otherwise = 0) const;
+};
+
+struct Step {
+  std::vector<StepArray> arrays;
+  std::vector<State> states;
+  uint64_t state_stride = 0;
+  std::vector<StepOp> ops;
+};
+
+/// Throws NoKernelError where a batch's ops are not the same for every sequence.
+Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options);
+
+/// The carried state of a graph, a slot's layout: the same for every form of a model. The map gives each Carried
+/// value's state and sequence.
+struct StatePlace {
+  int state = 0, sequence = 0;
+};
+struct States {
+  std::vector<State> states;
+  uint64_t stride = 0;
+  std::map<ValueId, StatePlace> of_value;
+};
+States place_states(const Cut& cut, const StepGraph& graph, const Options& options);
+
+}  // namespace lane
