@@ -1,0 +1,153 @@
+#include "kernels/kernel_registry.h"
+
+#include <map>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "base/launch.cuh"
+#include "kernels/device_array.h"
+#include "kernels/format_kernels.h"
+#include "ops/advance.cuh"
+#include "ops/attention.cuh"
+#include "ops/elementwise.cuh"
+#include "ops/experts.cuh"
+#include "ops/greatest.cuh"
+#include "ops/norm.cuh"
+#include "ops/position.cuh"
+#include "ops/recurrent.cuh"
+#include "ops/shape.cuh"
+
+namespace lane::test {
+namespace {
+
+namespace program = LANE_NAMESPACE;
+
+template <class P>
+P value_as(const KernelValue& value) {
+  if constexpr (std::is_pointer_v<P>)
+    return static_cast<P>(value.pointer);
+  else if constexpr (std::is_floating_point_v<P>)
+    return static_cast<P>(value.real);
+  else
+    return static_cast<P>(value.integer);
+}
+
+template <class P>
+std::string type_text() {
+  if constexpr (std::is_pointer_v<P>) {
+    using T = std::remove_pointer_t<P>;
+    return (std::is_const_v<T> ? "const " : "") + type_text<std::remove_const_t<T>>() + "*";
+  } else if constexpr (std::is_same_v<P, float>) {
+    return "float";
+  } else if constexpr (std::is_same_v<P, uint8_t>) {
+    return "uint8_t";
+  } else if constexpr (std::is_same_v<P, int>) {
+    return "int";
+  } else {
+    static_assert(std::is_same_v<P, int64_t>, "kernels take flat parameters");
+    return "int64_t";
+  }
+}
+
+template <class... P, size_t... I>
+void call(void (*kernel)(P...), const Dim3& grid, const Dim3& block, uint32_t shared_bytes, const KernelValue* values,
+          std::index_sequence<I...>) {
+  expect_success(program::launch(nullptr, dim3(grid.x, grid.y, grid.z), dim3(block.x, block.y, block.z), shared_bytes,
+                                 kernel, value_as<P>(values[I])...));
+}
+
+template <class... P>
+RegisteredKernel registered(void (*kernel)(P...)) {
+  RegisteredKernel result;
+  result.launch = [kernel](const Dim3& grid, const Dim3& block, uint32_t shared_bytes, const KernelValue* values) {
+    call(kernel, grid, block, shared_bytes, values, std::index_sequence_for<P...>());
+  };
+  ((result.types += (result.types.empty() ? "" : ", ") + type_text<P>()), ...);
+  return result;
+}
+
+using Registry = std::map<std::string, RegisteredKernel>;
+
+void add_formats(Registry& registry) {
+  for (const FormatKernels& format : format_kernels()) {
+    const std::string suffix = "<" + std::string(format.name) + ">";
+    registry["matrix_product" + suffix] = registered(format.matrix_product);
+    registry["head_product" + suffix] = registered(format.head_product);
+    registry["expert_product" + suffix] = registered(format.expert_product);
+    registry["row_lookup" + suffix] = registered(format.row_lookup);
+  }
+}
+
+template <class Cache>
+void add_cache(Registry& registry, const std::string& name) {
+  registry["cache_write<" + name + ">"] = registered(program::cache_write<Cache>);
+  registry["attention<" + name + ">"] = registered(program::attention<Cache>);
+}
+
+void add_elementwise(Registry& registry) {
+  registry["map<Scale>"] = registered(program::map<program::Scale>);
+  registry["map<Silu>"] = registered(program::map<program::Silu>);
+  registry["map<Gelu>"] = registered(program::map<program::Gelu>);
+  registry["map<Sigmoid>"] = registered(program::map<program::Sigmoid>);
+  registry["map<Softplus>"] = registered(program::map<program::Softplus>);
+  registry["map<SquareRelu>"] = registered(program::map<program::SquareRelu>);
+  registry["map<Softcap>"] = registered(program::map<program::Softcap>);
+  registry["map<Clamp>"] = registered(program::map<program::Clamp>);
+  registry["combine<Add>"] = registered(program::combine<program::Add>);
+  registry["combine<Multiply>"] = registered(program::combine<program::Multiply>);
+  registry["gate<SiluGate>"] = registered(program::gate<program::SiluGate>);
+  registry["gate<GeluGate>"] = registered(program::gate<program::GeluGate>);
+  registry["gate<SigmoidGate>"] = registered(program::gate<program::SigmoidGate>);
+  registry["gate<ClampedGate>"] = registered(program::gate<program::ClampedGate>);
+  registry["decay"] = registered(program::decay);
+}
+
+Registry make_registry() {
+  Registry registry;
+  add_formats(registry);
+  add_cache<program::F32Cache>(registry, "F32Cache");
+  add_cache<program::F16Cache>(registry, "F16Cache");
+  add_cache<program::Q8Cache>(registry, "Q8Cache");
+  add_elementwise(registry);
+  registry["rms_norm"] = registered(program::rms_norm);
+  registry["layer_norm"] = registered(program::layer_norm);
+  registry["length_norm"] = registered(program::length_norm);
+  registry["head_slice"] = registered(program::head_slice);
+  registry["head_join"] = registered(program::head_join);
+  registry["copy_rows"] = registered(program::copy_rows);
+  registry["rotation"] = registered(program::rotation);
+  registry["position_scale"] = registered(program::position_scale);
+  registry["greatest_parts"] = registered(program::greatest_parts);
+  registry["greatest"] = registered(program::greatest);
+  registry["top_choice"] = registered(program::top_choice);
+  registry["chosen_share"] = registered(program::chosen_share);
+  registry["expert_bias"] = registered(program::expert_bias);
+  registry["expert_sum"] = registered(program::expert_sum);
+  registry["short_convolution"] = registered(program::short_convolution);
+  registry["shift"] = registered(program::shift);
+  registry["delta_rule"] = registered(program::delta_rule);
+  registry["advance"] = registered(program::advance);
+  return registry;
+}
+
+const Registry& registry() {
+  static const Registry all = make_registry();
+  return all;
+}
+
+}  // namespace
+
+const RegisteredKernel& registered_kernel(const std::string& name) {
+  const auto at = registry().find(name);
+  if (at == registry().end()) throw std::out_of_range("tests have no kernel " + name);
+  return at->second;
+}
+
+std::vector<std::string> registered_kernel_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, kernel] : registry()) names.push_back(name);
+  return names;
+}
+
+}  // namespace lane::test

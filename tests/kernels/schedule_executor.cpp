@@ -1,0 +1,165 @@
+#include "kernels/schedule_executor.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "kernels/device_array.h"
+#include "kernels/kernel_registry.h"
+#include "ops/position.cuh"
+#include "ops/widen.cuh"
+
+namespace lane::test {
+namespace {
+
+using Bytes = std::unique_ptr<DeviceArray<uint8_t>>;
+constexpr unsigned kThreads = 256;
+
+Bytes bytes_of(const void* data, size_t size) {
+  const auto* first = static_cast<const uint8_t*>(data);
+  return std::make_unique<DeviceArray<uint8_t>>(std::vector<uint8_t>(first, first + size));
+}
+
+dim3 blocks_of(uint64_t count) { return dim3(unsigned((count + kThreads - 1) / kThreads)); }
+
+const std::byte* stored(const Placement& placement, const Checkpoint& checkpoint, const Weights& weights) {
+  if (placement.in_sidecar) return weights.payload.data() + placement.offset;
+  return checkpoint.shards[size_t(placement.shard)].bytes.data() + placement.offset;
+}
+
+/// What the program's loader makes of a placement, on the device.
+Bytes load(const Placement& placement, const std::byte* data) {
+  namespace program = LANE_NAMESPACE;
+  Bytes raw = bytes_of(data, placement.bytes);
+  if (placement.layout == DeviceLayout::AsStored) return raw;
+  Bytes result = std::make_unique<DeviceArray<uint8_t>>(placement.device_bytes);
+  auto* out = reinterpret_cast<float*>(result->data());
+  const auto count = uint64_t(placement.shape.elements());
+  if (placement.layout == DeviceLayout::RotaryTable) {
+    const int pairs = int(placement.shape.columns / 2), entries = int(count / 2);
+    expect_success(program::launch(nullptr, blocks_of(count), dim3(kThreads), 0, program::rotary_table, out,
+                                   reinterpret_cast<const double*>(raw->data()), entries, pairs, placement.magnitude));
+  } else if (placement.format->name == "F16") {
+    expect_success(program::launch(nullptr, blocks_of(count), dim3(kThreads), 0, program::widen_f16, out,
+                                   reinterpret_cast<const __half*>(raw->data()), int64_t(count)));
+  } else if (placement.format->name == "BF16") {
+    expect_success(program::launch(nullptr, blocks_of(count), dim3(kThreads), 0, program::widen_bf16, out,
+                                   reinterpret_cast<const __nv_bfloat16*>(raw->data()), int64_t(count)));
+  } else {
+    return raw;
+  }
+  expect_success(cudaDeviceSynchronize());
+  return result;
+}
+
+std::string registered_name(const Launch& launch) {
+  std::string name(launch.kernel->name);
+  for (size_t i = 0; i < launch.template_arguments.size(); i++) name += (i ? ", " : "<") + launch.template_arguments[i];
+  return launch.template_arguments.empty() ? name : name + ">";
+}
+
+}  // namespace
+
+struct ScheduleExecutor::Memory {
+  std::vector<Bytes> weights;
+  uint64_t state_stride = 0;
+  Bytes state;
+  std::vector<int> next_tokens, next_positions;
+};
+
+namespace {
+
+/// The arrays of one step.
+struct StepMemory {
+  std::vector<Bytes> buffers;
+  DeviceArray<float> logits;
+  DeviceArray<int> tokens, positions, slots, next;
+
+  StepMemory(const Schedule& schedule, const std::vector<int>& tokens_, const std::vector<int>& positions_,
+             const std::vector<int>& slots_)
+      : logits(size_t(schedule.logit_rows * schedule.vocabulary)),
+        tokens(tokens_),
+        positions(positions_),
+        slots(slots_),
+        next(size_t(schedule.logit_rows)) {
+    for (const Buffer& buffer : schedule.buffers)
+      buffers.push_back(std::make_unique<DeviceArray<uint8_t>>(buffer.bytes));
+  }
+
+  int* io(Io which) const {
+    switch (which) {
+      case Io::Tokens:
+        return tokens.data();
+      case Io::Positions:
+        return positions.data();
+      case Io::Slots:
+        return slots.data();
+      case Io::Next:
+        return next.data();
+    }
+    return nullptr;
+  }
+};
+
+struct ValueOf {
+  const Schedule& schedule;
+  const StepMemory& step;
+  const std::vector<Bytes>& weights;
+  uint8_t* state;
+
+  KernelValue operator()(const BufferArg& a) const {
+    return {.pointer = step.buffers[size_t(a.buffer)]->data() + a.byte_offset};
+  }
+  KernelValue operator()(const WeightArg& a) const { return {.pointer = weights[size_t(a.placement)]->data()}; }
+  KernelValue operator()(const StateArg& a) const {
+    return {.pointer = state + schedule.states[size_t(a.state)].offset};
+  }
+  KernelValue operator()(const IoArg& a) const { return {.pointer = step.io(a.io)}; }
+  KernelValue operator()(const LogitsArg& a) const {
+    return {.pointer = step.logits.data() + a.byte_offset / sizeof(float)};
+  }
+  KernelValue operator()(const NullArg&) const { return {}; }
+  KernelValue operator()(int64_t value) const { return {.integer = value}; }
+  KernelValue operator()(double value) const { return {.real = value}; }
+};
+
+}  // namespace
+
+ScheduleExecutor::ScheduleExecutor(const Checkpoint& checkpoint, const Weights& weights, uint64_t state_stride,
+                                   int slots)
+    : memory_(std::make_unique<Memory>()) {
+  for (const Placement& placement : weights.placements)
+    memory_->weights.push_back(load(placement, stored(placement, checkpoint, weights)));
+  const std::vector<uint8_t> zeros(std::max<uint64_t>(state_stride, 1) * uint64_t(slots));
+  memory_->state_stride = state_stride;
+  memory_->state = bytes_of(zeros.data(), zeros.size());
+}
+
+ScheduleExecutor::~ScheduleExecutor() = default;
+
+ScheduleExecutor::Outcome ScheduleExecutor::run(const Schedule& schedule, const std::vector<int>& tokens,
+                                                const std::vector<int>& positions, const std::vector<int>& slots) {
+  if (schedule.state_stride != memory_->state_stride) throw std::runtime_error("the schedule has another state");
+  if (tokens.size() != size_t(schedule.sequences * schedule.rows_per_sequence)) throw std::runtime_error("token count");
+  const StepMemory step(schedule, tokens, positions, slots);
+  const ValueOf value_of{schedule, step, memory_->weights, memory_->state->data()};
+  for (const Launch& launch : schedule.launches) {
+    std::vector<KernelValue> values;
+    for (const Arg& arg : launch.args) values.push_back(std::visit(value_of, arg));
+    registered_kernel(registered_name(launch)).launch(launch.grid, launch.block, launch.shared_bytes, values.data());
+  }
+  expect_success(cudaDeviceSynchronize());
+  memory_->next_tokens = step.tokens.values();
+  memory_->next_positions = step.positions.values();
+  return {step.logits.values(), step.next.values()};
+}
+
+const std::vector<int>& ScheduleExecutor::next_tokens() const { return memory_->next_tokens; }
+const std::vector<int>& ScheduleExecutor::next_positions() const { return memory_->next_positions; }
+
+std::vector<uint8_t> ScheduleExecutor::state(int slot) const {
+  const std::vector<uint8_t> all = memory_->state->values();
+  const auto first = all.begin() + ptrdiff_t(uint64_t(slot) * memory_->state_stride);
+  return {first, first + ptrdiff_t(memory_->state_stride)};
+}
+
+}  // namespace lane::test
