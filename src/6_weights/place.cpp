@@ -28,6 +28,10 @@ int64_t context_of(const StepGraph& graph, const Options& options) {
   return rows;
 }
 
+Shape shape_of(const TensorInfo& tensor) {
+  return {int64_t(tensor.ne[2]), int64_t(tensor.ne[1]), int64_t(tensor.ne[0])};
+}
+
 /// Adds placements for the constants of one graph after the other; a constant that is there already is only checked.
 class Placer {
  public:
@@ -48,11 +52,14 @@ class Placer {
   Weights take() { return std::move(weights_); }
 
  private:
+  /// A vector may have more dimensions in the file, as long as it has as many elements.
   const TensorInfo& bind(const Value& value) const {
     const TensorInfo* tensor = bind_constant(checkpoint_, value.name);
     if (!tensor) throw UnboundError(value.name, "no tensor of the checkpoint has this name");
-    const Shape bound{int64_t(tensor->ne[2]), int64_t(tensor->ne[1]), int64_t(tensor->ne[0])};
-    if (tensor->ne[3] != 1 || bound != value.shape)
+    const Shape bound = shape_of(*tensor);
+    const bool same_vector = value.kind == ValueKind::Constant && value.shape.rows == 1 && value.shape.experts == 1 &&
+                             bound.elements() == value.shape.elements();
+    if (tensor->ne[3] != 1 || (bound != value.shape && !same_vector))
       throw ShapeError(value.name, to_text(value.shape), to_text(bound) + (tensor->ne[3] == 1 ? "" : " and more"));
     if (!tensor->format->supported())
       throw FormatError(printable(tensor->name), std::string(tensor->format->name), "no kernel reads this type");

@@ -1,0 +1,145 @@
+// Schedules of the golden cases, run on the host chip, against what llama.cpp computes; and the forms against each
+// other, bit for bit. Float activations and a float cache: nothing is rounded that the oracle does not round.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/schedule_executor.h"
+#include "lane/logos.h"
+#include "lane/plan.h"
+#include "lane/program.h"
+#include "lane/spec.h"
+#include "support/golden_case.h"
+
+namespace lane::test {
+namespace {
+
+constexpr int64_t kContext = 64;
+constexpr double kTolerance = 1e-3, kTie = 1e-3;
+
+/// A golden case compiled to schedules: the decode form first, then the others asked for.
+struct Compiled {
+  GoldenCase golden;
+  Checkpoint checkpoint;
+  ModelProgram program;
+  Options options;
+  std::vector<StepGraph> graphs;
+  Weights weights;
+  std::vector<Schedule> schedules;
+
+  struct Form {
+    FormKind kind;
+    int64_t rows;
+  };
+
+  Compiled(const std::string& name, const std::vector<Form>& forms) : golden(load_case(name)) {
+    options.ctx = kContext;
+    options.kv = KvType::F32;
+    options.chip = "host";
+    const Path folder = Path(testing::TempDir());
+    checkpoint = read_checkpoint(write_case(golden, folder));
+    program = author(describe_model(checkpoint, options));
+    std::vector<Cut> cuts;
+    for (const Form& form : forms) cuts.push_back(cut(program, form.kind, form.rows));
+    for (const Cut& c : cuts) graphs.push_back(lift(parse_logos(c.text)));
+    std::vector<const StepGraph*> pointers;
+    for (const StepGraph& graph : graphs) pointers.push_back(&graph);
+    weights = place_weights(pointers, checkpoint, options);
+    verify(weights, checkpoint);
+    for (size_t i = 0; i < cuts.size(); i++) {
+      schedules.push_back(plan(cuts[i], graphs[i], weights, options, *find_chip("host")));
+      verify(schedules.back(), weights);
+    }
+  }
+
+  std::vector<int> all_ids() const {
+    std::vector<int> ids = golden.prompt_ids;
+    ids.insert(ids.end(), golden.greedy_ids.begin(), golden.greedy_ids.end());
+    return ids;
+  }
+};
+
+/// The logits of one position against the oracle's.
+void expect_position(const GoldenCase& golden, int position, const std::vector<float>& logits, int next) {
+  const TopLogits& top = golden.top8[size_t(position)];
+  for (size_t i = 0; i < top.ids.size(); i++)
+    ASSERT_NEAR(logits[size_t(top.ids[i])], top.logits[i], kTolerance) << "position " << position;
+  if (const auto full = golden.full_logits.find(position); full != golden.full_logits.end())
+    for (size_t i = 0; i < full->second.size(); i++)
+      ASSERT_NEAR(logits[i], full->second[i], kTolerance) << "position " << position << ", id " << i;
+  const double chosen = logits[size_t(next)];
+  ASSERT_NEAR(chosen, top.logits[0], kTie) << "position " << position << " chose " << next;
+  for (const float logit : logits) ASSERT_LE(logit, chosen);
+}
+
+class GoldenSchedule : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenSchedule, DecodesAsTheOracle) {
+  const Compiled model(GetParam(), {{FormKind::Decode, 1}});
+  const Schedule& decode = model.schedules[0];
+  ScheduleExecutor executor(model.checkpoint, model.weights, decode.state_stride, 1);
+  const std::vector<int> ids = model.all_ids();
+  for (int position = 0; position + 1 < int(ids.size()); position++) {
+    const auto outcome = executor.run(decode, {ids[size_t(position)]}, {position}, {0});
+    ASSERT_NO_FATAL_FAILURE(expect_position(model.golden, position, outcome.logits, outcome.next[0]));
+    ASSERT_EQ(executor.next_tokens(), outcome.next);
+    ASSERT_EQ(executor.next_positions(), std::vector<int>{position + 1});
+  }
+}
+
+/// The prompt in chunks of 16, 4 and 1 leaves the state and the logits that as many decode steps leave.
+TEST_P(GoldenSchedule, PrefillsAsItDecodes) {
+  const Compiled model(GetParam(), {{FormKind::Decode, 1}, {FormKind::Prefill, 4}, {FormKind::Prefill, 16}});
+  const Schedule& decode = model.schedules[0];
+  ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
+  ScheduleExecutor chunked(model.checkpoint, model.weights, decode.state_stride, 2);
+  const std::vector<int>& ids = model.golden.prompt_ids;
+  ASSERT_EQ(ids.size(), 21u);
+  ScheduleExecutor::Outcome last, chunk;
+  for (int position = 0; position < 21; position++)
+    last = stepwise.run(decode, {ids[size_t(position)]}, {position}, {0});
+  chunk = chunked.run(model.schedules[2], {ids.begin(), ids.begin() + 16}, {0}, {1});
+  EXPECT_EQ(chunked.next_positions(), std::vector<int>{16});
+  chunk = chunked.run(model.schedules[1], {ids.begin() + 16, ids.begin() + 20}, {16}, {1});
+  chunk = chunked.run(decode, {ids[20]}, {20}, {1});
+  EXPECT_EQ(chunk.next, last.next);
+  EXPECT_EQ(std::memcmp(chunk.logits.data(), last.logits.data(), last.logits.size() * sizeof(float)), 0);
+  EXPECT_EQ(chunked.state(1), stepwise.state(0));
+  EXPECT_EQ(chunked.state(0), std::vector<uint8_t>(size_t(decode.state_stride)));
+}
+
+/// Three sequences at different positions, in slots out of order: each gets the bits it gets alone.
+TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) {
+  const Compiled model(GetParam(), {{FormKind::Decode, 1}, {FormKind::Batch, 3}});
+  const Schedule &decode = model.schedules[0], &batch = model.schedules[1];
+  ScheduleExecutor alone(model.checkpoint, model.weights, decode.state_stride, 3);
+  ScheduleExecutor together(model.checkpoint, model.weights, decode.state_stride, 3);
+  const std::vector<int> ids = model.all_ids(), lengths = {5, 0, 19}, slots = {2, 0, 1};
+  std::vector<int> tokens;
+  for (size_t s = 0; s < 3; s++) {
+    for (int p = 0; p < lengths[s]; p++) {
+      alone.run(decode, {ids[size_t(p)]}, {p}, {slots[s]});
+      together.run(decode, {ids[size_t(p)]}, {p}, {slots[s]});
+    }
+    tokens.push_back(ids[size_t(lengths[s])]);
+  }
+  const auto all = together.run(batch, tokens, lengths, slots);
+  const size_t row = size_t(batch.vocabulary);
+  for (size_t s = 0; s < 3; s++) {
+    const auto mine = alone.run(decode, {tokens[s]}, {lengths[s]}, {slots[s]});
+    EXPECT_EQ(std::memcmp(mine.logits.data(), &all.logits[s * row], row * sizeof(float)), 0) << "sequence " << s;
+    EXPECT_EQ(mine.next[0], all.next[s]);
+    EXPECT_EQ(alone.state(slots[s]), together.state(slots[s]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace lane::test
