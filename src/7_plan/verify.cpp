@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "lane/error.h"
@@ -86,17 +87,19 @@ class Verifier {
       require(!p.pointer && p.type == "float", name + " should not be a real");
     } else {
       require(p.pointer, name + " should not be an array");
-      require(!p.constant || access_of(arg) == Access::Read, name + " is written through a const pointer");
-      require(p.constant || access_of(arg) != Access::Read, name + " is read only, and its pointer is not const");
+      const std::optional<Access> access = access_of(arg);
+      require(!access || p.constant == (*access == Access::Read),
+              name + " is read and written unlike its pointer says");
     }
   }
 
-  /// Arrays whose Arg does not say follow the parameter: null, logits and weights.
-  static Access access_of(const Arg& arg) {
+  /// Nothing where the parameter alone says it: a null pointer, the logits.
+  static std::optional<Access> access_of(const Arg& arg) {
     if (const auto* a = std::get_if<BufferArg>(&arg)) return a->access;
     if (const auto* a = std::get_if<StateArg>(&arg)) return a->access;
     if (const auto* a = std::get_if<IoArg>(&arg)) return a->access;
-    return std::holds_alternative<WeightArg>(arg) ? Access::Read : Access::ReadWrite;
+    if (std::holds_alternative<WeightArg>(arg)) return Access::Read;
+    return std::nullopt;
   }
 
   void verify_read(const Arg& arg) const {

@@ -65,9 +65,10 @@ void expect_position(const GoldenCase& golden, int position, const std::vector<f
   const TopLogits& top = golden.top8[size_t(position)];
   for (size_t i = 0; i < top.ids.size(); i++)
     ASSERT_NEAR(logits[size_t(top.ids[i])], top.logits[i], kTolerance) << "position " << position;
-  if (const auto full = golden.full_logits.find(position); full != golden.full_logits.end())
-    for (size_t i = 0; i < full->second.size(); i++)
-      ASSERT_NEAR(logits[i], full->second[i], kTolerance) << "position " << position << ", id " << i;
+  const auto full = golden.full_logits.find(position);
+  const std::vector<double> all = full == golden.full_logits.end() ? std::vector<double>{} : full->second;
+  for (size_t i = 0; i < all.size(); i++)
+    ASSERT_NEAR(logits[i], all[i], kTolerance) << "position " << position << ", id " << i;
   const double chosen = logits[size_t(next)];
   ASSERT_NEAR(chosen, top.logits[0], kTie) << "position " << position << " chose " << next;
   for (const float logit : logits) ASSERT_LE(logit, chosen);
@@ -134,8 +135,8 @@ TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), [](const auto& tested) {
+  std::string name = tested.param;
   for (char& c : name)
     if (c == '-') c = '_';
   return name;
