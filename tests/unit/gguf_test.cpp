@@ -174,8 +174,8 @@ TEST_F(ReadCheckpoint, NoticesThatTheFileHasBecomeShorter) {
   expect_error<IoError>({"model.gguf", "changed", "100 bytes"}, [&] { c.data(c.tensors[0]); });
 }
 
-TEST_F(ReadCheckpoint, ReadsEveryGoldenCheckpoint) {
-  for (const std::string& name : test::case_names()) {
+TEST_F(ReadCheckpoint, ReadsGoldenCheckpointsOfEveryFormat) {
+  for (const std::string& name : test::case_names("llama-")) {
     const auto golden = test::load_case(name);
     const Checkpoint c = read_checkpoint(test::write_case(golden, folder_.path()));
     verify(c);
