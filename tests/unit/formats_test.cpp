@@ -72,6 +72,14 @@ TEST(Formats, EverySupportedBlockFormatHasAVector) {
     }
 }
 
+TEST(Formats, EverySupportedFormatHasItsKernelFile) {
+  for (const Format& row : formats()) {
+    if (!row.supported()) continue;
+    const std::string text = read_file(std::filesystem::path(LANE_SOURCE_DIR) / "kernels" / row.kernel);
+    EXPECT_NE(text.find("struct " + std::string(row.name)), text.npos) << row.kernel << " has no struct " << row.name;
+  }
+}
+
 TEST(Formats, PlainFloatsAreExact) {
   EXPECT_EQ(decoded(FormatId::F32, {0xCD, 0xCC, 0xCC, 0x3D}), std::vector{double(0.1f)});
   EXPECT_EQ(decoded(FormatId::BF16, {0x80, 0x3F, 0x40, 0xC0}), (std::vector{1.0, -3.0}));
