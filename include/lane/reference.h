@@ -30,7 +30,8 @@ class Constants {
   /// Binds every constant of `graph` with bind_constant(); the checkpoint outlives this. A vector (one row) binds to
   /// any float tensor of as many elements. Throws UnboundError, ShapeError, FormatError.
   Constants(const StepGraph& graph, const Checkpoint& checkpoint);
-  void set(const std::string& name, std::span<const float> values);
+  void set(const std::string& name, std::span<const float> values);  // copied, as F32
+  void set(const std::string& name, const ConstantData& data);       // its bytes outlive this
   const ConstantData* find(std::string_view name) const;  // null where absent
 
  private:

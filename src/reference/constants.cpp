@@ -38,6 +38,8 @@ void Constants::set(const std::string& name, std::span<const float> values) {
   data_[name] = {&format(FormatId::F32), std::as_bytes(std::span<const float>(*given_.back()))};
 }
 
+void Constants::set(const std::string& name, const ConstantData& data) { data_[name] = data; }
+
 const ConstantData* Constants::find(std::string_view name) const {
   const auto it = data_.find(name);
   return it == data_.end() ? nullptr : &it->second;

@@ -1,35 +1,196 @@
 #include "fast_rows.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+// note [wide clones]
+// The loops below are plain; the compiler makes vector code of them, once for any x86-64 and once for CPUs with AVX2,
+// chosen when the program starts. Every weight is rounded once, so both clones decode the same bits.
+#define LANE_INLINE inline __attribute__((always_inline))
 
 namespace lane::reference {
 namespace {
 
+LANE_INLINE float half_at(const uint8_t* p) {
+  _Float16 h;
+  std::memcpy(&h, p, sizeof h);
+  return float(h);
+}
+
+/// Half precision by integers and one multiplication, which the compiler makes vector code of; its own conversion it
+/// does not.
+LANE_INLINE void f16_row(const uint8_t* b, size_t n, float* y) {
+  for (size_t i = 0; i < n; ++i) {
+    uint16_t half;
+    std::memcpy(&half, b + 2 * i, sizeof half);
+    const uint32_t magnitude = uint32_t(half & 0x7fff) << 13;
+    const uint32_t finite =
+        std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);  // moves the exponent's bias
+    const uint32_t value = (half & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000 : finite;
+    y[i] = std::bit_cast<float>(value | uint32_t(half & 0x8000) << 16);
+  }
+}
+
+LANE_INLINE void bf16_row(const uint8_t* b, size_t n, float* y) {
+  for (size_t i = 0; i < n; ++i) {
+    uint16_t high;
+    std::memcpy(&high, b + 2 * i, sizeof high);
+    y[i] = std::bit_cast<float>(uint32_t(high) << 16);
+  }
+}
+
+/// Blocks of 32: a scale, for some an offset, for some the fifth bits, then nibbles: 16 low ones and 16 high ones.
+template <bool kOffset, bool kFifthBit>
+LANE_INLINE void nibbles(const uint8_t* b, float* y) {
+  const float d = half_at(b);
+  const float offset = kOffset ? half_at(b + 2) : d * (kFifthBit ? -16 : -8);
+  const uint8_t* q = b + (kOffset ? 4 : 2);
+  uint32_t fifth = 0;
+  if (kFifthBit) {
+    std::memcpy(&fifth, q, sizeof fifth);
+    q += sizeof fifth;
+  }
+  for (int i = 0; i < 16; ++i) {
+    const int low = q[i] & 15, high = q[i] >> 4;
+    y[i] = d * float(low | int(fifth >> i & 1) << 4) + offset;
+    y[i + 16] = d * float(high | int(fifth >> (i + 16) & 1) << 4) + offset;
+  }
+}
+
+LANE_INLINE void q8_0(const uint8_t* b, float* y) {
+  const float d = half_at(b);
+  for (int i = 0; i < 32; ++i) y[i] = d * float(int8_t(b[2 + i]));
+}
+
+/// The j-th of eight 6-bit scales and offsets, packed in 12 bytes.
+LANE_INLINE void scale_and_offset(const uint8_t* s, int j, int* scale, int* offset) {
+  *scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
+  *offset = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
+}
+
+/// Blocks of 256 in eight parts of 32; parts 2j and 2j + 1 share bytes, low and high nibbles.
+template <bool kFifthBit>
+LANE_INLINE void k_nibbles(const uint8_t* b, float* y) {
+  const float d = half_at(b), m = half_at(b + 2);
+  const uint8_t* fifth = b + 16;
+  const uint8_t* q = b + (kFifthBit ? 48 : 16);
+  for (int part = 0; part < 8; ++part) {
+    int scale, offset;
+    scale_and_offset(b + 4, part, &scale, &offset);
+    const float ds = d * float(scale), ms = m * float(offset);
+    const int shift = part % 2 * 4;
+    for (int i = 0; i < 32; ++i) {
+      int v = q[part / 2 * 32 + i] >> shift & 15;
+      if (kFifthBit) v |= (fifth[i] >> part & 1) << 4;
+      y[part * 32 + i] = ds * float(v) - ms;
+    }
+  }
+}
+
+/// Blocks of 256 in two halves: four low bits, two high bits, a signed scale for each 16.
+LANE_INLINE void q6_k(const uint8_t* b, float* y) {
+  const float d = half_at(b + 208);
+  for (int part = 0; part < 8; ++part) {
+    const int half = part / 4, quarter = part % 4;
+    const uint8_t* low = b + half * 64 + quarter % 2 * 32;
+    const uint8_t* high = b + 128 + half * 32;
+    for (int run = 0; run < 2; ++run) {
+      const float scale = d * float(int8_t(b[192 + part * 2 + run]));
+      for (int i = run * 16; i < run * 16 + 16; ++i) {
+        const int v = (low[i] >> quarter / 2 * 4 & 15) | (high[i] >> quarter * 2 & 3) << 4;
+        y[part * 32 + i] = scale * float(v - 32);
+      }
+    }
+  }
+}
+
 /// Any format by its exact decode, a piece at a time.
-void decode_by_doubles(const Format& format, const std::byte* blocks, size_t n, float* out) {
+void decode_by_doubles(const Format& format, const uint8_t* blocks, size_t n, float* out) {
   double piece[256];
   const size_t step = 256 / size_t(format.block_elements) * size_t(format.block_elements);
   for (size_t at = 0; at < n; at += step) {
     const size_t count = std::min(step, n - at);
-    format.decode(blocks + format.row_bytes(at), count, piece);
+    format.decode(reinterpret_cast<const std::byte*>(blocks) + format.row_bytes(at), count, piece);
     for (size_t i = 0; i < count; ++i) out[at + i] = float(piece[i]);
   }
 }
 
-}  // namespace
-
-void decode_floats(const Format& format, const std::byte* blocks, size_t n, float* out) {
-  decode_by_doubles(format, blocks, n, out);
+template <void (*kDecode)(const uint8_t*, float*)>
+LANE_INLINE void each_block(const Format& format, const uint8_t* blocks, size_t n, float* out) {
+  const size_t elements = size_t(format.block_elements), bytes = size_t(format.block_bytes), count = n / elements;
+  for (size_t i = 0; i < count; ++i) kDecode(blocks + i * bytes, out + i * elements);
 }
 
-float dot(const float* a, const float* b, size_t n) {
-  constexpr size_t kLanes = 8;
+/// Formats without a case here are rarer; their exact decode is fast enough for them.
+LANE_INLINE void decode_inline(const Format& format, const uint8_t* blocks, size_t n, float* out) {
+  switch (FormatId(format.id)) {
+    case FormatId::F32:
+      std::memcpy(out, blocks, n * sizeof(float));
+      return;
+    case FormatId::F16:
+      return f16_row(blocks, n, out);
+    case FormatId::BF16:
+      return bf16_row(blocks, n, out);
+    case FormatId::Q4_0:
+      return each_block<nibbles<false, false>>(format, blocks, n, out);
+    case FormatId::Q4_1:
+      return each_block<nibbles<true, false>>(format, blocks, n, out);
+    case FormatId::Q5_0:
+      return each_block<nibbles<false, true>>(format, blocks, n, out);
+    case FormatId::Q5_1:
+      return each_block<nibbles<true, true>>(format, blocks, n, out);
+    case FormatId::Q8_0:
+      return each_block<q8_0>(format, blocks, n, out);
+    case FormatId::Q4_K:
+      return each_block<k_nibbles<false>>(format, blocks, n, out);
+    case FormatId::Q5_K:
+      return each_block<k_nibbles<true>>(format, blocks, n, out);
+    case FormatId::Q6_K:
+      return each_block<q6_k>(format, blocks, n, out);
+    default:
+      return decode_by_doubles(format, blocks, n, out);
+  }
+}
+
+LANE_INLINE float dot_inline(const float* a, const float* b, size_t n) {
+  constexpr size_t kLanes = 32;
   float sums[kLanes] = {};
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (size_t l = 0; l < kLanes; ++l) sums[l] += a[i + l] * b[i + l];
   for (; i < n; ++i) sums[0] += a[i] * b[i];
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  for (size_t width = kLanes / 2; width > 0; width /= 2)
+    for (size_t l = 0; l < width; ++l) sums[l] += sums[l + width];
+  return sums[0];
 }
+
+#if defined(__x86_64__)
+// In this order: a function of the wide target inlines the plain loops and compiles them for itself.
+__attribute__((target("avx2,fma,f16c"))) void decode_wide(const Format& format, const uint8_t* blocks, size_t n,
+                                                          float* out) {
+  decode_inline(format, blocks, n, out);
+}
+__attribute__((target("avx2,fma,f16c"))) float dot_wide(const float* a, const float* b, size_t n) {
+  return dot_inline(a, b, n);
+}
+const bool kWide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+void decode_wide(const Format& format, const uint8_t* blocks, size_t n, float* out) {
+  decode_inline(format, blocks, n, out);
+}
+float dot_wide(const float* a, const float* b, size_t n) { return dot_inline(a, b, n); }
+constexpr bool kWide = false;
+#endif
+
+}  // namespace
+
+void decode_floats(const Format& format, const std::byte* blocks, size_t n, float* out) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(blocks);
+  kWide ? decode_wide(format, bytes, n, out) : decode_inline(format, bytes, n, out);
+}
+
+float dot(const float* a, const float* b, size_t n) { return kWide ? dot_wide(a, b, n) : dot_inline(a, b, n); }
 
 }  // namespace lane::reference

@@ -490,6 +490,29 @@ TEST(Interpreter, FloatFollowsDouble) {
   }
 }
 
+TEST(Interpreter, FloatRowsAreTheExactOnesRoundedOnce) {
+  const StepGraph graph =
+      lift(parse_logos("## Main\nLet w be a new Quantized with rows 4 and columns 512.\n"
+                       "Let toks be a new Input with columns 4.\nLet x be item (toks + 1) of w.\nShow x.\n"));
+  std::mt19937 random(7);
+  for (const Format& format : formats()) {
+    if (!format.supported()) continue;
+    std::vector<std::byte> bytes(4 * format.row_bytes(512));
+    for (std::byte& b : bytes) b = std::byte(random() & 0xff);
+    Constants constants;
+    constants.set("w", ConstantData{&format, bytes});
+    Reference exact(graph, constants);
+    FastReference fast(graph, constants);
+    exact.run({{"toks", {0, 1, 2, 3}}});
+    fast.run({{"toks", {0, 1, 2, 3}}});
+    for (size_t i = 0; i < 4 * 512; ++i) {
+      const float a = float(exact.value("x")[i]), b = fast.value("x")[i];
+      ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+          << format.name << " at " << i << ": " << a << " and " << b;
+    }
+  }
+}
+
 TEST(Interpreter, ThreadsChangeNoBit) {
   const Step step = random_step(9);
   const auto result = [&](int threads) {
