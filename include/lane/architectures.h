@@ -51,6 +51,13 @@ enum class Residual {
   ByNorm,      // parallel where the layer has no norm before its feed-forward
 };
 
+/// What rope.scaling.yarn_log_multiplier L does to YaRN's magnitude 1 + ln(factor) / 10.
+enum class YarnLog {
+  Unread,
+  Ratio,   // divides it by 1 + L ln(factor) / 10
+  Scores,  // the magnitude is 1, and the scores are multiplied by (1 + L ln(factor))^2
+};
+
 /// A number that multiplies an array, or none.
 enum class Scale {
   None,
@@ -115,13 +122,14 @@ struct Architecture {
   // Rotary embedding.
   Pairing pairing = Pairing::Neighbours;
   RotaryLayers rotary_layers = RotaryLayers::All;
-  int64_t unrotated_period = 0;          // layers i with (i + 1) % period == 0 are not rotated
-  bool frequency_factors = false;        // rope_freqs, rope_factors_long and rope_factors_short are read
-  bool latent_yarn = false;              // yarn_log_multiplier moves YaRN's magnitude into the scale of the scores
+  int64_t unrotated_period = 0;    // layers i with (i + 1) % period == 0 are not rotated
+  bool frequency_factors = false;  // rope_freqs, rope_factors_long and rope_factors_short are read
+  YarnLog yarn_log = YarnLog::Unread;
   Presence sections = Presence::Absent;  // rope.dimension_sections: text positions are equal in all of them
 
   // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions.
   Presence window = Presence::Absent;
+  int64_t window_default = 0;    // positions, without the key attention.sliding_window
   int64_t window_period = 0;     // without the key attention.sliding_window_pattern; 0: the key is required
   double window_base = 0;        // default of rope.freq_base_swa; 0: rope.freq_base
   bool window_unscaled = false;  // rotary scaling is for layers without a window
@@ -130,7 +138,8 @@ struct Architecture {
   // Feed-forward.
   Activation activation = Activation::Silu;
   bool gated = true;
-  bool fused_gate_up = false;  // ffn_up holds the gate's rows, then up's
+  double clamp_limit = 0, clamp_slope = 0;  // of Activation::Clamped
+  bool fused_gate_up = false;               // ffn_up holds the gate's rows, then up's
   Presence ffn_bias = Presence::Absent;
   ExpertRow experts = {};
 

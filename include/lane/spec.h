@@ -67,7 +67,7 @@ struct Attention {
   double clamp = 0;                    // of projected queries, keys and values; 0: none
   bool gated = false;                  // each head of q: `width` queries, then as many gate values
   bool norm_after_rotation = false;
-  Linear fused = {};  // rows of q, k and v, one below the other; else the three:
+  Linear fused = {};  // rows of q, k and v, one below the other: then `q`, `k` and `v` have no matrices
   Linear q = {}, k = {}, v = {}, output = {};
   std::optional<Norm> q_norm = {}, k_norm = {};
   std::optional<Rotary> rotary = {};

@@ -43,10 +43,10 @@ bool is_windowed(const Source& source, const Block& block) {
 int64_t window(const Source& source, const Block& block) {
   if (source.row.ignores_window) source.keys.ignore("attention.sliding_window");
   if (source.row.window == Presence::Absent) return 0;
-  const auto size = source.keys.integer("attention.sliding_window", {.low = 0});
-  if (!size && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
-  if (size.value_or(0) == 0) return 0;
-  return is_windowed(source, block) ? *size : 0;
+  const auto key = source.keys.integer("attention.sliding_window", {.low = 0});
+  if (!key && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
+  const int64_t size = key.value_or(source.row.window_default);
+  return size > 0 && is_windowed(source, block) ? size : 0;
 }
 
 double score_scale(const Source& source, const Heads& of) {
@@ -56,22 +56,35 @@ double score_scale(const Source& source, const Heads& of) {
   return 1 / std::sqrt(double(wide ? source.width / of.heads : of.width));
 }
 
-// One fused tensor, or the three.
+// One fused tensor, with one bias or three, or three of both.
 void take_projections(const Source& source, const Block& block, const Heads& of, Attention& result) {
   const int64_t q = source.product({of.heads, of.width, result.gated ? 2 : 1});
   const int64_t k = source.product({of.groups, of.width}), v = source.product({of.groups, of.value_width});
   Tensors& tensors = source.tensors;
-  const Presence bias = source.row.qkv_bias;
-  if (tensors.has(block.tensor("attn_qkv.weight"))) {
-    result.fused = tensors.linear(block.tensor("attn_qkv"), {.rows = q + k + v, .columns = source.width}, bias);
-  } else {
-    result.q = tensors.linear(block.tensor("attn_q"), {.rows = q, .columns = source.width}, bias);
-    result.k = tensors.linear(block.tensor("attn_k"), {.rows = k, .columns = source.width}, bias);
-    result.v = tensors.linear(block.tensor("attn_v"), {.rows = v, .columns = source.width}, bias);
-  }
+  const bool fused = tensors.has(block.tensor("attn_qkv.weight"));
+  const bool fused_bias = fused && !tensors.has(block.tensor("attn_q.bias"));
+  if (fused)
+    result.fused = tensors.linear(block.tensor("attn_qkv"), {.rows = q + k + v, .columns = source.width},
+                                  fused_bias ? source.row.qkv_bias : Presence::Absent);
+  const auto take = [&](const std::string& base, int64_t rows) {
+    Linear one;
+    if (!fused) one.matrix = tensors.matrix(base + ".weight", {.rows = rows, .columns = source.width});
+    if (!fused_bias) one.bias = tensors.vector(source.row.qkv_bias, base + ".bias", {.columns = rows});
+    return one;
+  };
+  result.q = take(block.tensor("attn_q"), q);
+  result.k = take(block.tensor("attn_k"), k);
+  result.v = take(block.tensor("attn_v"), v);
   result.output = tensors.linear(block.tensor("attn_output"),
                                  {.rows = source.width, .columns = source.product({of.heads, of.value_width})},
                                  source.row.output_bias);
+}
+
+// Queries are scaled by their position, from the original context on.
+std::optional<Temperature> temperature(const Source& source) {
+  const double factor = source.row.temperature_key ? source.keys.real("attention.temperature_scale").value_or(0) : 0;
+  if (factor == 0) return std::nullopt;
+  return Temperature{factor, source.keys.required_integer("rope.scaling.original_context_length")};
 }
 
 std::optional<Norm> head_norm(const Source& source, const std::string& base, int64_t count, int64_t width) {
@@ -106,6 +119,7 @@ Attention attention(const Source& source, const Block& block) {
   result.k_norm = head_norm(source, block.tensor("attn_k_norm"), of.groups, of.width);
   result.norm_after_rotation = row.norm_after_rotation;
   result.rotary = rotary(source, block, of.width, result.window > 0);
+  result.temperature = temperature(source);
   result.sinks = source.tensors.vector(row.sinks, block.tensor("attn_sinks.weight"), {.columns = of.heads});
   return result;
 }

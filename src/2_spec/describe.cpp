@@ -42,14 +42,22 @@ Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, const 
   return source;
 }
 
+bool is_parallel(const Source& source, const Block& block) {
+  if (source.row.residual != Residual::ByNorm) return source.row.residual == Residual::Parallel;
+  const bool parallel = !source.tensors.has(block.tensor(std::string(source.row.ffn_norm) + ".weight"));
+  if (source.keys.boolean("use_parallel_residual").value_or(parallel) && !parallel)
+    throw NotYetError("a parallel residual with a norm for each branch (use_parallel_residual)");
+  return parallel;
+}
+
 Layer layer(const Source& source, int64_t index) {
   const Block block{index};
-  Layer result{.mixer = attention(source, block), .feed_forward = feed_forward(source, block)};
+  Layer result{.mixer = mixer(source, block), .feed_forward = feed_forward(source, block)};
   result.mixer_norm = layer_norm(source, block, source.row.mixer_norm);
   result.mixer_post_norm = layer_norm(source, block, source.row.mixer_post_norm);
-  result.ffn_norm = layer_norm(source, block, source.row.ffn_norm);
+  result.parallel = is_parallel(source, block);
+  if (!result.parallel) result.ffn_norm = layer_norm(source, block, source.row.ffn_norm);
   result.ffn_post_norm = layer_norm(source, block, source.row.ffn_post_norm);
-  result.parallel = source.row.residual == Residual::Parallel;
   return result;
 }
 

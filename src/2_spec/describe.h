@@ -41,9 +41,21 @@ std::optional<Norm> layer_norm(const Source& source, const Block& block, std::st
 // rotary.cpp
 /// What rotates a layer's queries and keys; none where the layer is not rotated.
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed);
+/// 0 where the architecture does not read it.
+double yarn_log_multiplier(const Source& source);
 
 // attention.cpp
 Attention attention(const Source& source, const Block& block);
+
+// latent.cpp
+LatentAttention latent_attention(const Source& source, const Block& block);
+
+// recurrent.cpp
+ShortConvolution short_convolution(const Source& source, const Block& block);
+DeltaRule delta_rule(const Source& source, const Block& block);
+
+// mixer.cpp
+Mixer mixer(const Source& source, const Block& block);
 
 // feed_forward.cpp
 FeedForward feed_forward(const Source& source, const Block& block);

@@ -6,6 +6,7 @@
 namespace lane {
 namespace {
 
+// Tensors end in `suffix`: "_shexp" for the expert every token takes.
 Dense dense(const Source& source, const Block& block, int64_t width, const std::string& suffix, Presence bias) {
   Dense result{.activation = source.row.activation, .gated = source.row.gated, .width = width};
   result.fused = source.row.gated && source.row.fused_gate_up && suffix.empty();
@@ -19,20 +20,136 @@ Dense dense(const Source& source, const Block& block, int64_t width, const std::
   return result;
 }
 
-int64_t dense_width(const Source& source, const Block& block) {
-  const auto widths = source.keys.by_layer("feed_forward_length", source.blocks);
-  if (!widths)
-    source.keys.refuse("feed_forward_length", fmt::format("no key '{}'", source.keys.full("feed_forward_length")),
-                       "an integer");
-  return (*widths)[size_t(block.index)];
+std::optional<int64_t> dense_width(const Source& source, const Block& block) {
+  const auto widths = source.keys.by_layer("feed_forward_length", source.blocks, {.low = 0});
+  return widths ? std::optional((*widths)[size_t(block.index)]) : std::nullopt;
+}
+
+int64_t required_dense_width(const Source& source, const Block& block) {
+  const auto width = dense_width(source, block);
+  if (width.value_or(0) == 0) source.keys.required_integer("feed_forward_length");
+  return *width;
+}
+
+int64_t expert_count(const Source& source) {
+  return source.keys.integer("expert_count", {.low = 0, .high = 1024}).value_or(0);
+}
+
+bool has_experts(const Source& source, const Block& block) {
+  switch (source.row.experts.layers) {
+    case ExpertLayers::None:
+      if (expert_count(source) > 0)
+        throw NotYetError(fmt::format("routed experts in architecture '{}'", source.row.name));
+      return false;
+    case ExpertLayers::ByRouter:
+      return source.tensors.has(block.tensor("ffn_gate_inp.weight"));
+    case ExpertLayers::Counted: {
+      const int64_t dense_layers = source.keys.integer("leading_dense_block_count", {.low = 0}).value_or(0);
+      const int64_t step = source.keys.integer("interleave_moe_layer_step").value_or(1);
+      return expert_count(source) > 0 && block.index >= dense_layers && (block.index + 1) % step == 0;
+    }
+  }
+  return false;
+}
+
+Gating gating(const Source& source) {
+  if (source.row.experts.gating_key == Presence::Absent) return source.row.experts.gating;
+  constexpr std::string_view kKey = "expert_gating_func";
+  const auto key = source.keys.integer(kKey, {.low = 0});
+  if (!key && source.row.experts.gating_key == Presence::Required) source.keys.required_integer(kKey);
+  if (key.value_or(0) == 0) return source.row.experts.gating;
+  if (*key > 3)
+    throw NotYetError(fmt::format("'{}' = {}; accepted are 1 softmax, 2 sigmoid, 3 softmax of the chosen",
+                                  source.keys.full(kKey), *key));
+  return Gating(*key - 1);
+}
+
+// Experts form groups, of which the best are kept before experts are chosen.
+void read_groups(const Source& source, Experts& result) {
+  const int64_t groups = source.keys.integer("expert_group_count", {.low = 0}).value_or(0);
+  const int64_t kept = source.keys.integer("expert_group_used_count", {.low = 0}).value_or(0);
+  if (groups <= 1) return;
+  if (result.count % groups != 0 || groups >= result.count)
+    source.keys.refuse("expert_group_count", fmt::format("{}", groups),
+                       fmt::format("a divisor of the {} experts", result.count));
+  if (kept < 1 || kept > groups || result.used > result.count / groups * kept)
+    source.keys.refuse("expert_group_used_count", fmt::format("{}", kept),
+                       fmt::format("1 to the {} groups, and enough for {} experts", groups, result.used));
+  result.groups = groups;
+  result.kept = kept;
+}
+
+void read_routing(const Source& source, const Block& block, Experts& result) {
+  const ExpertRow& row = source.row.experts;
+  result.count = expert_count(source);
+  if (result.count == 0) source.keys.required_integer("expert_count");
+  result.used = source.keys.required_integer("expert_used_count", {.high = result.count});
+  read_groups(source, result);
+  result.gating = gating(source);
+  result.normalised = source.keys.boolean("expert_weights_norm").value_or(row.normalised);
+  const double factor = source.keys.real("expert_weights_scale").value_or(1);
+  result.factor = factor == 0 ? 1 : factor;
+  result.router = source.tensors.linear(block.tensor("ffn_gate_inp"), {.rows = result.count, .columns = source.width},
+                                        row.router_bias);
+  result.selection_bias =
+      source.tensors.vector(row.selection_bias, block.tensor("exp_probs_b.bias"), {.columns = result.count});
+  if (result.gating != Gating::Sigmoid && (result.selection_bias || result.groups > 1))
+    throw NotYetError("experts chosen by groups or with a bias from softmax scores");
+}
+
+void take_experts(const Source& source, const Block& block, Experts& result) {
+  const Presence bias = source.row.experts.bias;
+  const Tensors::Dims in{.experts = result.count, .rows = result.width, .columns = source.width};
+  Tensors& tensors = source.tensors;
+  if (tensors.has(block.tensor("ffn_gate_up_exps.weight"))) {
+    result.fused = true;
+    result.up =
+        tensors.linear(block.tensor("ffn_gate_up_exps"),
+                       {.experts = in.experts, .rows = source.product({2, in.rows}), .columns = in.columns}, bias);
+  } else {
+    result.gate = tensors.linear(block.tensor("ffn_gate_exps"), in, bias);
+    result.up = tensors.linear(block.tensor("ffn_up_exps"), in, bias);
+  }
+  result.down = tensors.linear(block.tensor("ffn_down_exps"),
+                               {.experts = in.experts, .rows = source.width, .columns = result.width}, bias);
+}
+
+void take_shared(const Source& source, const Block& block, Experts& result) {
+  const ExpertRow& row = source.row.experts;
+  const auto count = source.keys.integer("expert_shared_count", {.low = 0, .high = 1024});
+  const auto width = source.keys.integer("expert_shared_feed_forward_length", {.low = 0});
+  const bool there = source.tensors.has(block.tensor("ffn_up_shexp.weight"));
+  if (row.shared == Presence::Absent || (row.shared == Presence::Optional && !there)) return;
+  const int64_t shared = width.value_or(0) != 0 ? *width : source.product({result.width, count.value_or(1)});
+  result.shared = dense(source, block, shared, "_shexp", Presence::Absent);
+  result.shared_gate.matrix =
+      source.tensors.matrix(row.shared_gate, block.tensor("ffn_gate_inp_shexp.weight"), {.columns = source.width});
+}
+
+Experts experts(const Source& source, const Block& block) {
+  Experts result{.activation = source.row.activation, .limit = source.row.clamp_limit, .slope = source.row.clamp_slope};
+  read_routing(source, block, result);
+  const auto width = source.keys.integer("expert_feed_forward_length", {.low = 0});
+  result.width = width.value_or(0) != 0 ? *width : required_dense_width(source, block);
+  take_experts(source, block, result);
+  take_shared(source, block, result);
+  return result;
+}
+
+// A model may have none of the layers that a key is for.
+void know_keys(const Source& source) {
+  if (source.row.experts.layers == ExpertLayers::None) return;
+  for (std::string_view key : {"expert_feed_forward_length", "expert_shared_feed_forward_length", "expert_shared_count",
+                               "expert_used_count", "feed_forward_length"})
+    source.keys.ignore(key);
 }
 
 }  // namespace
 
 FeedForward feed_forward(const Source& source, const Block& block) {
-  const int64_t experts = source.keys.integer("expert_count", {.low = 0, .high = 1024}).value_or(0);
-  if (experts > 0) throw NotYetError(fmt::format("routed experts in architecture '{}'", source.row.name));
-  return dense(source, block, dense_width(source, block), "", source.row.ffn_bias);
+  know_keys(source);
+  if (has_experts(source, block)) return experts(source, block);
+  return dense(source, block, required_dense_width(source, block), "", source.row.ffn_bias);
 }
 
 }  // namespace lane

@@ -47,11 +47,12 @@ Rotary::Yarn yarn(const Source& source, double factor) {
   return result;
 }
 
-// What multiplies cosine and sine under YaRN: 1 + ln(factor) / 10, unless the scores take it (yarn_log_multiplier).
+// What multiplies cosine and sine.
 double yarn_magnitude(const Source& source, double factor) {
-  const bool in_scores =
-      source.row.latent_yarn && source.keys.real("rope.scaling.yarn_log_multiplier").value_or(0) != 0;
-  return in_scores || factor <= 1 ? 1 : 1 + 0.1 * std::log(factor);
+  const double log_factor = factor > 1 ? std::log(factor) : 0;
+  const double multiplier = yarn_log_multiplier(source);
+  if (multiplier != 0 && source.row.yarn_log == YarnLog::Scores) return 1;
+  return (1 + 0.1 * log_factor) / (1 + 0.1 * multiplier * log_factor);
 }
 
 void scale(const Source& source, Rotary& rotary) {
@@ -89,6 +90,11 @@ void check_sections(const Source& source, int64_t turned) {
 }
 
 }  // namespace
+
+double yarn_log_multiplier(const Source& source) {
+  if (source.row.yarn_log == YarnLog::Unread) return 0;
+  return source.keys.real("rope.scaling.yarn_log_multiplier").value_or(0);
+}
 
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {
   const double base = source.keys.real("rope.freq_base").value_or(10000);

@@ -41,7 +41,7 @@ class Lines {
     if (weight) say("{} {}", name, text(weight));
   }
   void add(std::string_view name, const Linear& linear) {
-    if (!linear) return;
+    if (!linear) return add(fmt::format("{} bias", name), linear.bias);
     if (linear.bias) return say("{} {} + {}", name, text(linear.matrix), text(linear.bias));
     add(name, linear.matrix);
   }

@@ -11,6 +11,8 @@ namespace lane {
 // basics.cpp
 /// matrix x + bias. The product is named `base`, the sum `base`b.
 std::string apply(Builder& builder, std::string_view base, const Linear& linear, const std::string& x);
+/// x itself where there is no bias.
+std::string biased(Builder& builder, std::string_view base, const Weight& bias, const std::string& x);
 std::string apply(Builder& builder, std::string_view base, const Norm& norm, const std::string& x);
 /// x itself where there is no norm.
 std::string apply(Builder& builder, std::string_view base, const std::optional<Norm>& norm, const std::string& x);

@@ -4,10 +4,13 @@ namespace lane {
 
 using K = OptionKey;
 
+std::string biased(Builder& builder, std::string_view base, const Weight& bias, const std::string& x) {
+  return bias ? builder.let(base, OpKind::Sum, {x, builder.constant(bias)}) : x;
+}
+
 std::string apply(Builder& builder, std::string_view base, const Linear& linear, const std::string& x) {
   const std::string y = builder.let(base, OpKind::MatrixProduct, {builder.constant(linear.matrix), x});
-  if (!linear.bias) return y;
-  return builder.let(std::string(base) + "b", OpKind::Sum, {y, builder.constant(linear.bias)});
+  return biased(builder, std::string(base) + "b", linear.bias, y);
 }
 
 std::string apply(Builder& builder, std::string_view base, const Norm& norm, const std::string& x) {

@@ -73,7 +73,9 @@ Routing say_routing(Builder& builder, const Experts& of, const std::string& f) {
     options.push_back({K::Groups, double(of.groups)});
     options.push_back({K::Kept, double(of.kept)});
   }
-  std::vector<std::string> operands{r};
+  // Alone, scores choose as their probabilities would; a bias and groups are for probabilities.
+  const bool by_probability = of.selection_bias || of.groups > 1;
+  std::vector<std::string> operands{by_probability ? builder.let("p", OpKind::Sigmoid, {r}) : r};
   if (of.selection_bias) operands.push_back(builder.constant(of.selection_bias));
   const std::string chosen = builder.let("e", OpKind::TopChoice, operands, options);
   return {
@@ -85,8 +87,15 @@ Routing say_routing(Builder& builder, const Experts& of, const std::string& f) {
 std::string say_experts(Builder& builder, const Experts& of, const std::string& f, const std::string& chosen) {
   OptionList options;
   if (of.activation == Activation::Clamped) options = {{K::Limit, of.limit}, {K::Slope, of.slope}};
-  const std::string gate = say_chosen(builder, "g", of.gate, f, chosen);
-  const std::string up = say_chosen(builder, "u", of.up, f, chosen);
+  std::string gate, up;
+  if (of.fused) {
+    const std::string both = say_chosen(builder, "gu", of.up, f, chosen);
+    gate = slice(builder, "g", both, of.used, 2 * of.width, 1, of.width);
+    up = slice(builder, "u", both, of.used, 2 * of.width, of.width + 1, 2 * of.width);
+  } else {
+    gate = say_chosen(builder, "g", of.gate, f, chosen);
+    up = say_chosen(builder, "u", of.up, f, chosen);
+  }
   const std::string m = builder.let("m", gate_op(of.activation), {gate, up}, options);
   return say_chosen(builder, "d", of.down, m, chosen);
 }
