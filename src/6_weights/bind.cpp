@@ -3,6 +3,7 @@
 #include <cctype>
 #include <optional>
 
+#include "lane/program.h"
 #include "lane/weights.h"
 
 namespace lane {
@@ -37,7 +38,11 @@ const TensorInfo* bind_constant(const Checkpoint& checkpoint, std::string_view n
   if (const auto layer = layer_name(name))
     if (const TensorInfo* tensor = bind_stem(checkpoint, fmt::format("blk.{}.{}", layer->layer, layer->stem)))
       return tensor;
-  return bind_stem(checkpoint, std::string(name));
+  if (const TensorInfo* tensor = bind_stem(checkpoint, std::string(name))) return tensor;
+  // Dots within a tensor's name are underscores in the text: blk.0.shortconv.conv.weight is shortconv_conv_0.
+  for (const TensorInfo& tensor : checkpoint.tensors)
+    if (constant_name(tensor.name) == name) return &tensor;
+  return nullptr;
 }
 
 }  // namespace lane
