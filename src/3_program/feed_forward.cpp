@@ -109,14 +109,14 @@ std::string say_feed_forward(Builder& builder, const Dense& of, const std::strin
 std::string say_feed_forward(Builder& builder, const Experts& of, const std::string& f) {
   const Routing routing = say_routing(builder, of, f);
   const std::string d = say_experts(builder, of, f, routing.chosen);
-  const std::string sum = builder.let("ds", OpKind::ExpertSum, {d, routing.share});
+  const std::string sum = builder.let("es", OpKind::ExpertSum, {d, routing.share});
   if (!of.shared) return sum;
   std::string shared = say_dense(builder, "s", *of.shared, f);
   if (of.shared_gate) {
     const std::string gate = builder.let("sgs", OpKind::Sigmoid, {apply(builder, "sgr", of.shared_gate, f)});
     shared = builder.let("sdg", OpKind::Product, {shared, gate});
   }
-  return builder.let("dt", OpKind::Sum, {sum, shared});
+  return builder.let("et", OpKind::Sum, {sum, shared});
 }
 
 }  // namespace lane

@@ -73,7 +73,7 @@ std::string say_mixer(Builder& builder, const DeltaRule& of, const std::string& 
                            {K::Width, double(of.width)},
                            {K::Tiled, of.tiled ? 1.0 : 0.0}};
   const DeltaInputs in = say_delta_inputs(builder, of, h);
-  const std::string gate = apply(builder, "g", of.gate, h);
+  const std::string gate = apply(builder, "z", of.gate, h);
   const DeltaRates rates = say_delta_rates(builder, of, h);
   const std::string memory = builder.carried("memory", of.heads, of.width, of.width);
   const std::string read =
