@@ -16,16 +16,20 @@ std::vector<std::string> case_names(std::string_view prefix) {
   return names;
 }
 
-GoldenCase load_case(const std::string& name) {
-  const auto json = nlohmann::json::parse(read_file(test_path("golden/cases/" + name + ".json")));
+GoldenCase load_case(const std::string& name) { return read_case(test_path("golden/cases/" + name + ".json")); }
+
+GoldenCase read_case(const Path& path) {
+  const auto json = nlohmann::json::parse(read_file(path));
+  const bool tiny = json.contains("checkpoint");
   GoldenCase golden;
-  golden.name = name;
-  golden.recipe = json.at("checkpoint");
+  golden.name = path.stem().string();
+  if (tiny) golden.recipe = json.at("checkpoint");
   golden.prompt_ids = json.at("prompt_ids").get<std::vector<int>>();
   golden.greedy_ids = json.at("greedy_ids").get<std::vector<int>>();
-  for (const auto& top : json.at("top8"))
+  for (const auto& top : json.at(tiny ? "top8" : "top16"))
     golden.top8.push_back({top.at("ids").get<std::vector<int>>(), top.at("logits").get<std::vector<double>>(),
                            top.at("logsumexp").get<double>()});
+  if (!tiny) return golden;
   for (const auto& [position, logits] : json.at("full_logits").items())
     golden.full_logits[std::stoi(position)] = logits.get<std::vector<double>>();
   return golden;
