@@ -5,12 +5,12 @@
 
 namespace LANE_NAMESPACE {
 
-/// tokens[s] = next[s] and pos[s] += rows_per_sequence: the chosen token is fed, and no host is asked. A thread a
-/// sequence.
+/// tokens[s] = next[s] and pos[s] += rows_per_sequence: the chosen token is fed, and no host is asked. A
+/// step that chooses nothing has no `next` (null). A thread a sequence.
 __global__ void advance(int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence) {
   const int s = blockIdx.x * blockDim.x + threadIdx.x;
   if (s >= sequences) return;
-  tokens[s] = next[s];
+  if (next) tokens[s] = next[s];
   pos[s] += rows_per_sequence;
 }
 

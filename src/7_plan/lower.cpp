@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lane/error.h"
@@ -118,12 +119,14 @@ void Lowering::add_buffers() {
   }
 }
 
-/// The last launch of a step that chooses its own tokens.
+/// The last launch: the step moves on by itself.
 void Lowering::add_advance() {
-  StepOp none;
+  const StepOp none;
+  const bool chooses = std::any_of(step_.arrays.begin(), step_.arrays.end(),
+                                   [](const StepArray& a) { return a.kind == StepArray::Kind::Next; });
   launch(none, "advance", dim(ceil_div(sequences(), kElementThreads)), dim(kElementThreads),
-         {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite}, IoArg{Io::Next, Access::Read},
-          sequences(), schedule_.rows_per_sequence});
+         {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite},
+          chooses ? Arg(IoArg{Io::Next, Access::Read}) : NullArg{}, sequences(), schedule_.rows_per_sequence});
 }
 
 int Lowering::scratch(const std::string& name, int64_t bytes) {

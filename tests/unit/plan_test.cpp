@@ -1,0 +1,170 @@
+// Weights and schedules of a small model: their texts, and that damage does not pass.
+#include <gtest/gtest.h>
+
+#include "lane/error.h"
+#include "lane/plan.h"
+#include "lane/program.h"
+#include "lane/spec.h"
+#include "lane/weights.h"
+#include "support/golden_case.h"
+#include "support/golden_text.h"
+
+namespace lane::test {
+namespace {
+
+/// A golden case up to its schedule.
+struct Planned {
+  Options options;
+  TempFolder folder;
+  Checkpoint checkpoint;
+  StepGraph graph;
+  Weights weights;
+  Schedule schedule;
+
+  explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
+                   KvType kv = KvType::F16) {
+    options.ctx = 64;
+    options.kv = kv;
+    checkpoint = read_checkpoint(write_case(load_case(name), folder.path()));
+    const Cut form = cut(author(describe_model(checkpoint, options)), kind, rows);
+    graph = lift(parse_logos(form.text));
+    weights = place_weights({&graph}, checkpoint, options);
+    schedule = plan(form, graph, weights, options, *find_chip("sm_90"));
+    verify(weights, checkpoint);
+    verify(schedule, weights);
+  }
+};
+
+TEST(Weights, TextIsUnchanged) {
+  expect_golden("weights/gemma3-q4_k_m.txt", to_text(Planned("gemma3-q4_k_m").weights));
+}
+
+TEST(Plan, TextOfADecodeStepIsUnchanged) {
+  const Planned p("gemma3-q4_k_m");
+  expect_golden("plan/gemma3-q4_k_m.txt", to_text(p.schedule, p.weights));
+}
+
+TEST(Plan, TextOfABatchIsUnchanged) {
+  const Planned p("llama-f32", FormKind::Batch, 2);
+  expect_golden("plan/llama-f32-b2.txt", to_text(p.schedule, p.weights));
+}
+
+TEST(Plan, LaysOutStateAlikeInEveryForm) {
+  const Planned decode("gemma3-q4_k_m"), chunk("gemma3-q4_k_m", FormKind::Prefill, 8),
+      batch("gemma3-q4_k_m", FormKind::Batch, 3);
+  for (const Planned* other : {&chunk, &batch}) {
+    ASSERT_EQ(decode.schedule.state_stride, other->schedule.state_stride);
+    ASSERT_EQ(decode.schedule.states.size(), other->schedule.states.size());
+    for (size_t i = 0; i < decode.schedule.states.size(); i++) {
+      EXPECT_EQ(decode.schedule.states[i].name, other->schedule.states[i].name);
+      EXPECT_EQ(decode.schedule.states[i].offset, other->schedule.states[i].offset);
+    }
+  }
+}
+
+TEST(Plan, SaysABatchsOpsInOneLaunch) {
+  EXPECT_EQ(Planned("qwen2-f32", FormKind::Batch, 5).schedule.launches.size(),
+            Planned("qwen2-f32").schedule.launches.size());
+}
+
+TEST(Plan, GivesTheSameBytesTwice) {
+  const Planned a("qwen3-f32"), b("qwen3-f32");
+  EXPECT_EQ(to_text(a.schedule, a.weights), to_text(b.schedule, b.weights));
+}
+
+void expect_fault(const Planned& sound, const Schedule& damaged, const std::string& words) {
+  try {
+    verify(damaged, sound.weights);
+    ADD_FAILURE() << "passes: " << words;
+  } catch (const InternalError& e) {
+    EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+  }
+}
+
+/// The first launch of the kernel.
+Launch& launch_of(Schedule& schedule, std::string_view name) {
+  for (Launch& launch : schedule.launches)
+    if (launch.kernel->name == name) return launch;
+  throw std::out_of_range(std::string(name));
+}
+
+TEST(Plan, DamageDoesNotPass) {
+  const Planned sound("llama-f32");
+  const auto damaged = [&](const std::string& words, const std::function<void(Schedule&)>& damage) {
+    Schedule copy = sound.schedule;
+    damage(copy);
+    expect_fault(sound, copy, words);
+  };
+  damaged("which nothing wrote", [](Schedule& s) { s.launches.erase(s.launches.begin()); });
+  damaged("arguments and is given", [](Schedule& s) { s.launches[0].args.pop_back(); });
+  damaged("should not be an integer", [](Schedule& s) { s.launches[0].args[0] = int64_t{3}; });
+  damaged("should not be a real", [](Schedule& s) { s.launches[0].args.back() = 3.0; });
+  damaged("should not be an array", [](Schedule& s) { s.launches[0].args.back() = NullArg{}; });
+  damaged("does not fit an int", [](Schedule& s) { s.launches[0].args.back() = int64_t{1} << 40; });
+  damaged("unlike its pointer says",
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[1]).access = Access::Write; });
+  damaged("behind the end",
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[0]).byte_offset = 1 << 20; });
+  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[0]).buffer = 999; });
+  damaged("names no state", [](Schedule& s) { std::get<StateArg>(launch_of(s, "cache_write").args[0]).state = 99; });
+  damaged("without a place", [](Schedule& s) { s.launches[0].args[1] = WeightArg{-1}; });
+  damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.x = 0; });
+  damaged("impossible block", [](Schedule& s) { s.launches[3].block.x = 33; });
+  damaged("overlaps", [](Schedule& s) { s.states[1].offset = s.states[0].offset; });
+  damaged("longer than the stride", [](Schedule& s) { s.state_stride = 256; });
+  damaged("before it is chosen", [](Schedule& s) { s.launches.erase(s.launches.end() - 2); });
+  damaged("writes the logits", [](Schedule& s) { s.launches.clear(); });
+}
+
+TEST(Weights, DamageDoesNotPass) {
+  const Planned sound("gemma3-q4_k_m");
+  const auto damaged = [&](const std::string& words, const std::function<void(Weights&)>& damage) {
+    Weights copy = sound.weights;
+    damage(copy);
+    try {
+      verify(copy, sound.checkpoint);
+      ADD_FAILURE() << "passes: " << words;
+    } catch (const InternalError& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+  };
+  const auto table = size_t(sound.weights.rotary_tables.begin()->second);
+  damaged("is no tensor", [](Weights& w) { w.placements[0].offset += 32; });
+  damaged("placed twice", [](Weights& w) { w.placements[1].name = w.placements[0].name; });
+  damaged("bytes of its shape", [](Weights& w) { w.placements[0].shape.rows++; });
+  damaged("device bytes", [&](Weights& w) { w.placements[table].device_bytes += 4; });
+  damaged("outside the sidecar", [&](Weights& w) { w.payload.resize(8); });
+  damaged("not 16-aligned", [&](Weights& w) { w.placements[table].offset += 8; });
+  damaged("frequency a pair", [&](Weights& w) { w.placements[table].bytes -= 8; });
+  damaged("reads no rotary table", [&](Weights& w) { w.rotary_tables.begin()->second = 0; });
+}
+
+TEST(Weights, RefusesByName) {
+  const Planned sound("llama-f32");
+  StepGraph graph = sound.graph;
+  graph.values[size_t(graph.find("attn_q_0"))].name = "attn_x_0";
+  EXPECT_THROW(place_weights({&graph}, sound.checkpoint, sound.options), UnboundError);
+  graph = sound.graph;
+  graph.values[size_t(graph.find("attn_q_0"))].shape.rows /= 2;
+  EXPECT_THROW(place_weights({&graph}, sound.checkpoint, sound.options), ShapeError);
+}
+
+TEST(Plan, RefusesACacheRowThatIsNotWholeBlocks) {
+  const Planned sound("llama-f32");
+  StepGraph graph = sound.graph;
+  for (Value& v : graph.values)
+    if (v.name == "keys_0") v.shape.columns = 24;
+  Options options = sound.options;
+  options.kv = KvType::Q8_0;
+  Cut form;
+  form.identity.ctx = 64;
+  EXPECT_THROW(plan(form, graph, sound.weights, options, *find_chip("sm_90")), NoKernelError);
+}
+
+TEST(Chips, AreFoundByName) {
+  for (const Chip& chip : chips()) EXPECT_EQ(find_chip(chip.name), &chip);
+  EXPECT_EQ(find_chip("sm_1"), nullptr);
+}
+
+}  // namespace
+}  // namespace lane::test
