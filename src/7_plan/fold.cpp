@@ -225,7 +225,10 @@ class Folder {
   }
 
   Ref new_array(ValueId id, const Shape& shape) {
-    step_.arrays.push_back({.name = value(id).name, .shape = shape, .integers = value(id).integers});
+    const std::string& name = value(id).name;
+    step_.arrays.push_back({.name = cut_.sequences() > 1 ? split_sequence(name).first : name,
+                            .shape = shape,
+                            .integers = value(id).integers});
     return {.kind = Ref::Kind::Array, .index = int(step_.arrays.size()) - 1, .shape = shape};
   }
 

@@ -14,15 +14,6 @@ namespace {
 constexpr uint64_t kStateAlignment = 256;
 uint64_t aligned(uint64_t bytes) { return (bytes + kStateAlignment - 1) / kStateAlignment * kStateAlignment; }
 
-/// "keys_3_s1" is "keys_3" of sequence 1; a name without the suffix is of sequence 0.
-std::pair<std::string, int> split_sequence(const std::string& name) {
-  const size_t cut = name.rfind("_s");
-  if (cut == std::string::npos || cut + 2 == name.size() || name.size() - cut > 8) return {name, 0};
-  if (!std::all_of(name.begin() + long(cut) + 2, name.end(), [](unsigned char c) { return std::isdigit(c); }))
-    return {name, 0};
-  return {name.substr(0, cut), std::stoi(name.substr(cut + 2))};
-}
-
 /// Sorts "keys_2" before "keys_10": by the layer, then by the name. The order is the same whatever a form's text says
 /// first.
 std::tuple<int, std::string> layer_order(const std::string& name) {
@@ -57,6 +48,14 @@ uint64_t bytes_of(const Shape& shape, KvType type, const std::string& name) {
 }
 
 }  // namespace
+
+std::pair<std::string, int> split_sequence(const std::string& name) {
+  const size_t cut = name.rfind("_s");
+  if (cut == std::string::npos || cut + 2 == name.size() || name.size() - cut > 8) return {name, 0};
+  if (!std::all_of(name.begin() + long(cut) + 2, name.end(), [](unsigned char c) { return std::isdigit(c); }))
+    return {name, 0};
+  return {name.substr(0, cut), std::stoi(name.substr(cut + 2))};
+}
 
 States place_states(const Cut& cut, const StepGraph& graph, const Options& options) {
   const std::set<ValueId> caches = caches_of(graph);

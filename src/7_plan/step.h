@@ -57,6 +57,9 @@ struct Step {
 /// Throws NoKernelError where a batch's ops are not the same for every sequence.
 Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options);
 
+/// "keys_3_s1" is "keys_3" of sequence 1; a name without the suffix is of sequence 0.
+std::pair<std::string, int> split_sequence(const std::string& name);
+
 /// The carried state of a graph, a slot's layout: the same for every form of a model. The map gives each Carried
 /// value's state and sequence.
 struct StatePlace {
