@@ -21,3 +21,18 @@
 
 // Kernels use no collective under a condition that differs within a warp: full masks, all 32 lanes, always.
 #define LANE_FULL_WARP 0xffffffffu
+
+namespace LANE_NAMESPACE {
+
+/// On the host, stores the array: the C++ compiler would otherwise take it apart into scalars, and the loops that read
+/// it would not be vectorized. On a GPU it stays in registers.
+template <class T, int COUNT>
+__device__ __forceinline__ void keep_whole(T (&array)[COUNT]) {
+#if !defined(__CUDACC__)
+  asm("" : "+m"(array));
+#else
+  (void)array;
+#endif
+}
+
+}  // namespace LANE_NAMESPACE

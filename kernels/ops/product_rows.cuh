@@ -4,6 +4,7 @@
 // The order of sums is fixed and depends on `columns` alone, so an output has the same bits whatever the grid, the chip
 // and the other tokens: lane l takes groups l, l + 32, … in turn, and the lanes' sums are added as warp_sum says.
 #pragma once
+#include "base/dot.cuh"
 #include "base/warp.cuh"
 #include "quant/group.cuh"
 
@@ -26,6 +27,7 @@ struct FloatActivations {
   __device__ __forceinline__ int left_in(int group) const { return columns - group * kGroup; }
   __device__ __forceinline__ void load(Group& g, const uint8_t* row, int group) const {
     decode_group<Q>(row, group, left_in(group), g.w);
+    keep_whole(g.w);
   }
   /// sum + the group's share of the row's product with activation row `x_row`.
   __device__ __forceinline__ Sum add(Sum sum, const Group& g, int64_t x_row, int group) const {
@@ -34,21 +36,9 @@ struct FloatActivations {
       float padded[kGroup];
       LANE_UNROLL
       for (int i = 0; i < kGroup; i++) padded[i] = i < left_in(group) ? x[i] : 0.0f;
-      return sum + dot(g.w, padded);
+      return sum + dot_floats(g.w, padded);
     }
-    return sum + dot(g.w, x);
-  }
-
- private:
-  /// Four sums, each of every fourth product.
-  static __device__ __forceinline__ double dot(const float (&w)[kGroup], const float* x) {
-    double part[4] = {0.0, 0.0, 0.0, 0.0};
-    LANE_UNROLL
-    for (int i = 0; i < kGroup; i += 4) {
-      LANE_UNROLL
-      for (int j = 0; j < 4; j++) part[j] += static_cast<double>(w[i + j]) * static_cast<double>(x[i + j]);
-    }
-    return (part[0] + part[2]) + (part[1] + part[3]);
+    return sum + dot_floats(g.w, x);
   }
 };
 

@@ -72,6 +72,11 @@ struct Decoder<Q, false> {
 template <class Q>
 struct Decoder<Q, true> {
   static __device__ __forceinline__ void group(const uint8_t* row, int group, int count, float (&w)[kGroup]) {
+    if (count >= kGroup) {
+      LANE_UNROLL
+      for (int i = 0; i < kGroup; i++) w[i] = Q::decode(row, group * kGroup + i);
+      return;
+    }
     LANE_UNROLL
     for (int i = 0; i < kGroup; i++) w[i] = i < count ? Q::decode(row, group * kGroup + i) : 0.0f;
   }
