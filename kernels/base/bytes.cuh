@@ -23,10 +23,24 @@ __device__ __forceinline__ uint32_t load_word(const uint8_t* p) {
 #endif
 }
 
+/// COUNT words at a multiple of ALIGNMENT (1, 2, 4, or 16 for multiples of four words).
 template <int ALIGNMENT, int COUNT>
 __device__ __forceinline__ void load_words(const uint8_t* p, uint32_t (&words)[COUNT]) {
-  LANE_UNROLL
-  for (int i = 0; i < COUNT; i++) words[i] = load_word<ALIGNMENT>(p + 4 * i);
+#if defined(__CUDA_ARCH__)
+  if constexpr (ALIGNMENT == 16) {
+    static_assert(COUNT % 4 == 0, "whole vectors");
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 4) {
+      const uint4 four = *reinterpret_cast<const uint4*>(p + 4 * i);
+      words[i] = four.x, words[i + 1] = four.y, words[i + 2] = four.z, words[i + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) words[i] = load_word<ALIGNMENT>(p + 4 * i);
+  }
+#else
+  memcpy(words, p, sizeof words);
+#endif
 }
 
 /// Two bytes at an even address, little-endian.

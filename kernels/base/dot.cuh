@@ -26,4 +26,29 @@ __device__ __forceinline__ double dot_floats(const float (&w)[32], const float* 
   return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
+/// The sum of the products of COUNT words' signed bytes; `b` is at a multiple of 16 bytes. Exact: 32 products of bytes
+/// fit an int.
+template <int COUNT>
+__device__ __forceinline__ int dot_bytes(const uint32_t* a, const uint32_t* b) {
+  int sum = 0;
+#if defined(__CUDACC__)
+#pragma unroll
+  for (int i = 0; i < COUNT; i += 4) {
+    const int4 four = *reinterpret_cast<const int4*>(b + i);
+    sum = __dp4a(static_cast<int>(a[i]), four.x, sum);
+    sum = __dp4a(static_cast<int>(a[i + 1]), four.y, sum);
+    sum = __dp4a(static_cast<int>(a[i + 2]), four.z, sum);
+    sum = __dp4a(static_cast<int>(a[i + 3]), four.w, sum);
+  }
+#else
+  // Widened first: compilers know products of shorts, summed in pairs, as one instruction.
+  const int8_t *narrow_x = reinterpret_cast<const int8_t*>(a), *narrow_y = reinterpret_cast<const int8_t*>(b);
+  int16_t x[4 * COUNT], y[4 * COUNT];
+  for (int i = 0; i < 4 * COUNT; i++) x[i] = narrow_x[i];
+  for (int i = 0; i < 4 * COUNT; i++) y[i] = narrow_y[i];
+  for (int i = 0; i < 4 * COUNT; i++) sum += x[i] * y[i];
+#endif
+  return sum;
+}
+
 }  // namespace LANE_NAMESPACE

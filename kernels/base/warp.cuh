@@ -21,6 +21,12 @@ __device__ __forceinline__ T warp_sum(T v) {
   return v;
 }
 template <class T>
+__device__ __forceinline__ T half_warp_sum(T v) {
+#pragma unroll
+  for (int half = 8; half; half /= 2) v += __shfl_xor_sync(LANE_FULL_WARP, v, half);
+  return v;
+}
+template <class T>
 __device__ __forceinline__ T warp_max(T v) {
 #pragma unroll
   for (int half = 16; half; half /= 2) {
@@ -40,6 +46,11 @@ __device__ __forceinline__ T warp_sum_to_leader(T v) {
 template <class T>
 HOST_CHIP_INLINE T warp_sum(T v, int line = __builtin_LINE()) {
   return host_chip::reduce_warp<T, host_chip::Add>(v, line);
+}
+/// Every lane gets the sum over its own half of the warp, lanes 0 to 15 or 16 to 31.
+template <class T>
+HOST_CHIP_INLINE T half_warp_sum(T v, int line = __builtin_LINE()) {
+  return host_chip::reduce_warp<T, host_chip::Add, 16>(v, line);
 }
 /// Every lane gets the greatest value. NaN is not ordered: keep it out.
 template <class T>

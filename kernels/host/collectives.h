@@ -79,29 +79,31 @@ struct Greater {
   }
 };
 
-/// The tree of the device's butterfly of shuffles: lane i takes lane i + 16, then i + 8, …; the same bits, since both
-/// operations commute.
-template <class T, class Operation>
+/// The tree of the device's butterfly of shuffles over WIDTH lanes: lane i takes lane i + WIDTH / 2, then half of that,
+/// …; the same bits, since both operations commute.
+template <class T, class Operation, unsigned WIDTH = kLanes>
 HOST_CHIP_INTERNAL inline T reduce(const uint64_t* slots) {
-  T v[kLanes];
-  for (unsigned i = 0; i < kLanes; i++) v[i] = from_bits<T>(slots, static_cast<int>(i));
-  for (unsigned half = kLanes / 2; half; half /= 2) {
+  T v[WIDTH];
+  for (unsigned i = 0; i < WIDTH; i++) v[i] = from_bits<T>(slots, static_cast<int>(i));
+  for (unsigned half = WIDTH / 2; half; half /= 2) {
     for (unsigned i = 0; i < half; i++) v[i] = Operation()(v[i], v[i + half]);
   }
   return v[0];
 }
 
-template <class T, class Operation>
+template <class T, class Operation, unsigned WIDTH>
 HOST_CHIP_INTERNAL inline void combine_all(Warp&, uint64_t* slots) {
-  const uint64_t result = to_bits(reduce<T, Operation>(slots));
-  for (unsigned i = 0; i < kLanes; i++) slots[i] = result;
+  for (unsigned first = 0; first < kLanes; first += WIDTH) {
+    const uint64_t result = to_bits(reduce<T, Operation, WIDTH>(slots + first));
+    for (unsigned i = 0; i < WIDTH; i++) slots[first + i] = result;
+  }
 }
 
-/// Every lane gets the reduction of all.
-template <class T, class Operation>
+/// Every lane gets the reduction of its WIDTH neighbours, or of all lanes.
+template <class T, class Operation, unsigned WIDTH = kLanes>
 HOST_CHIP_INLINE T reduce_warp(T v, int line) {
   const int lane = current->lane;
-  return from_bits<T>(meet(~0u, to_bits(v), combine_all<T, Operation>, line), lane);
+  return from_bits<T>(meet(~0u, to_bits(v), combine_all<T, Operation, WIDTH>, line), lane);
 }
 
 /// Only the leader gets the sum, the others NaN: they deposit their value and go on, so that nobody need block.

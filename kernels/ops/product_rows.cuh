@@ -51,6 +51,7 @@ struct ProductPlaces {
   int64_t out_stride, x_first, x_step;
 };
 
+/// One row for up to TOKENS tokens.
 template <class Activations, int TOKENS>
 __device__ __forceinline__ void product_row(const ProductPlaces& at, const Activations& x, int row, int first_token,
                                             int tokens) {
@@ -89,6 +90,31 @@ __device__ __forceinline__ void product_rows(const ProductPlaces& at, const Acti
       }
     }
   }
+}
+
+/// out[t][r] = row r of w · activation row t.
+template <class Q, class Activations>
+__device__ __forceinline__ void matrix_rows(float* out, const uint8_t* w, const Activations& x, int rows, int tokens) {
+  product_rows(ProductPlaces{out, w, row_bytes<Q>(x.columns), rows, rows, 0, 1}, x, tokens);
+}
+
+/// A matrix and an activation row a head: out[t][h][r] = row r of w[h] · activation row t * heads + h. blockIdx.y: h.
+template <class Q, class Activations>
+__device__ __forceinline__ void head_rows(float* out, const uint8_t* w, const Activations& x, int heads, int rows,
+                                          int tokens) {
+  const int64_t head = blockIdx.y, bytes = row_bytes<Q>(x.columns);
+  const int64_t out_stride = static_cast<int64_t>(heads) * rows;
+  product_rows(ProductPlaces{out + head * rows, w + head * rows * bytes, bytes, rows, out_stride, head, heads}, x,
+               tokens);
+}
+
+/// A chosen matrix a choice: out[i][r] = row r of w[chosen[i]] · activation row i * x_rows / count. blockIdx.y: i.
+template <class Q, class Activations>
+__device__ __forceinline__ void expert_rows(float* out, const uint8_t* w, const Activations& x, const int* chosen,
+                                            int count, int rows, int x_rows) {
+  const int64_t i = blockIdx.y, bytes = row_bytes<Q>(x.columns);
+  const int64_t x_row = i * x_rows / count;
+  product_rows(ProductPlaces{out + i * rows, w + chosen[i] * rows * bytes, bytes, rows, 0, x_row, 0}, x, 1);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -1,5 +1,6 @@
 // What a weight format's file gives, and decoding built on it. A row of weights is read in groups of 32 consecutive
-// weights, numbered from the row's start; a format's block holds one group or eight. Layouts: docs/formats.md.
+// weights, numbered from the row's start; a format's block holds one group or eight. A matrix begins at a multiple of
+// 16 bytes; from there each format knows how aligned its fields are. Layouts: docs/formats.md.
 //
 // A format of integers, say Q4_K, is a struct:
 //   kElements, kBytes   a block's weights and bytes

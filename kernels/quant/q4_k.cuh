@@ -12,7 +12,7 @@ struct Q4_K {
 
   static __device__ __forceinline__ void unpack(const uint8_t* row, int group, uint32_t (&words)[8]) {
     const int g = place_in_block<Q4_K>(group), shift = 4 * (g % 2);
-    load_words<4>(block_of<Q4_K>(row, group) + 16 + 32 * (g / 2), words);
+    load_words<16>(block_of<Q4_K>(row, group) + 16 + 32 * (g / 2), words);
     LANE_UNROLL
     for (uint32_t& word : words) word = word >> shift & 0x0f0f0f0fu;
   }

@@ -14,8 +14,8 @@ struct Q5_K {
     const uint8_t* block = block_of<Q5_K>(row, group);
     const int g = place_in_block<Q5_K>(group), shift = 4 * (g % 2);
     uint32_t high[8];
-    load_words<4>(block + 16, high);
-    load_words<4>(block + 48 + 32 * (g / 2), words);
+    load_words<16>(block + 16, high);
+    load_words<16>(block + 48 + 32 * (g / 2), words);
     LANE_UNROLL
     for (int i = 0; i < 8; i++) words[i] = (words[i] >> shift & 0x0f0f0f0fu) | (high[i] >> g & 0x01010101u) << 4;
   }

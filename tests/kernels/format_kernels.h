@@ -6,6 +6,14 @@
 
 namespace lane::test {
 
+/// Products with quantized activations; null for formats of floats.
+struct QuantizedProducts {
+  void (*matrix)(float* out, const uint8_t* w, const uint8_t* x, int rows, int columns, int tokens) = nullptr;
+  void (*head)(float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens) = nullptr;
+  void (*expert)(float* out, const uint8_t* w, const uint8_t* x, const int* chosen, int count, int rows, int columns,
+                 int x_rows) = nullptr;
+};
+
 struct FormatKernels {
   std::string_view name;
   int elements, bytes;
@@ -16,6 +24,7 @@ struct FormatKernels {
   void (*expert_product)(float* out, const uint8_t* w, const float* x, const int* chosen, int count, int rows,
                          int columns, int x_rows);
   void (*row_lookup)(float* out, const uint8_t* w, const int* ids, int count, int columns);
+  QuantizedProducts int8x2, int8;
 };
 
 /// All sixteen, in no order.

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/format_kernels.h"
 #include "ops/matrix_product.cuh"
+#include "ops/matrix_product_int8.cuh"
 #include "ops/row_lookup.cuh"
 
 namespace lane::test {
@@ -17,14 +18,22 @@ void decode(const uint8_t* row, int group, int count, float* weights) {
 
 template <class Q>
 FormatKernels kernels_of(std::string_view name) {
-  return {name,
-          Q::kElements,
-          Q::kBytes,
-          decode<Q>,
-          program::matrix_product<Q>,
-          program::head_product<Q>,
-          program::expert_product<Q>,
-          program::row_lookup<Q>};
+  FormatKernels row{name,
+                    Q::kElements,
+                    Q::kBytes,
+                    decode<Q>,
+                    program::matrix_product<Q>,
+                    program::head_product<Q>,
+                    program::expert_product<Q>,
+                    program::row_lookup<Q>,
+                    {},
+                    {}};
+  if constexpr (Q::kElements > 1) {
+    row.int8x2 = {program::matrix_product_int8x2<Q>, program::head_product_int8x2<Q>,
+                  program::expert_product_int8x2<Q>};
+    row.int8 = {program::matrix_product_int8<Q>, program::head_product_int8<Q>, program::expert_product_int8<Q>};
+  }
+  return row;
 }
 
 /// Formats with blocks of 1 or 32 weights, and with blocks of 256: two files, so that each compiles soon.
