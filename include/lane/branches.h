@@ -16,6 +16,26 @@ struct Branches {
   int streams = 1;
 };
 
+/// The order that streams and edges imply: which launches have always finished when another starts.
+class LaunchOrder {
+ public:
+  explicit LaunchOrder(const Branches& branches);
+  bool before(int a, int b) const { return a != b && last_[size_t(b)][size_t(stream_[size_t(a)])] >= a; }
+
+ private:
+  std::vector<int> stream_;
+  std::vector<std::vector<int>>
+      last_;  // of launch b, on stream s: the latest launch that is before b (or b itself); -1
+};
+
+/// What a launch touches that changes during a step. Weights never do.
+struct Touch {
+  enum class What { Buffer, State, Io, Logits } what = What::Buffer;
+  int index = 0;  // of the buffer or the state; of the Io's value
+  bool writes = false;
+};
+std::vector<Touch> touches(const Launch& launch);
+
 Branches branch(const Schedule& schedule, const Options& options, const Chip& chip);
 /// Throws InternalError where two launches that touch the same bytes, one writing, are unordered.
 void verify(const Branches& branches, const Schedule& schedule);

@@ -26,7 +26,8 @@ struct Residence {
   uint64_t needed() const { return weight_bytes + state_bytes + arena_bytes + logits_bytes + io_bytes; }
 };
 
-/// Throws MemoryError {needed, budget} where it does not fit `budget` bytes even with every matrix moved.
+/// Throws MemoryError {needed, budget} where the sum exceeds the memory left after kContextReserve: of
+/// Options::mem_bytes, or of a common card with this chip.
 Residence reside(const std::vector<const Schedule*>& schedules, const std::vector<const Arena*>& arenas,
                  const Weights& weights, const Options& options, const Chip& chip);
 void verify(const Residence& residence, const Weights& weights);
