@@ -1,0 +1,328 @@
+// A model on the device: what it holds, and steps run one after the other.
+//
+// note [steps in flight]
+// A step reads its token and position from the device and leaves the next ones there, so the host may queue several and
+// read each chosen token later. A ring of pinned entries holds what goes in and comes out; an entry is used again only
+// after its step has ended. The host runs ahead only where it was told that every chosen token will be fed: a model
+// with recurrent state cannot take a step back.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runtime/loader.cuh"
+
+namespace LANE_NAMESPACE {
+
+struct EngineOptions {
+  std::string checkpoint;  // empty: the path kept in the sidecar
+  std::string sidecar;
+  bool allow_weights_change = false;
+  bool cuda_graphs = true;
+  uint64_t mem_bytes = 0;  // stands for the device's free memory; 0: ask it
+  int context = 0;         // the most positions to use; 0: as compiled
+};
+
+class Engine {
+ public:
+  explicit Engine(const ProgramInfo& program) : program_(program) {}
+  ~Engine() { release_graphs(); }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Files first, then the device; the weights last.
+  Status open(const EngineOptions& options) {
+    context_ = options.context > 0 ? std::min(options.context, program_.context) : program_.context;
+    if (Status s = open_files(options); !s.ok()) return s;
+    if (Status s = open_device(options); !s.ok()) return s;
+    if (Status s = Loader(program_, memory_.weights).load(shards_, sidecar_, !options.allow_weights_change); !s.ok()) {
+      return s;
+    }
+    if (Status s = cuda_status(reset_state(), "clearing the state"); !s.ok()) return s;
+    if (!options.cuda_graphs || !program_.cuda_graphs) return {};
+    return cuda_status(capture(), "capturing the steps");
+  }
+
+  int context() const { return context_; }
+  int vocabulary_rows() const { return program_.vocabulary_rows; }
+  int position() const { return position_; }
+  /// The checkpoint's bytes before its data, where vocabulary and merges lie.
+  const std::vector<uint8_t>& header() const { return shards_.header; }
+  const ProgramInfo& program() const { return program_; }
+
+  /// Feeds `count` ids from the current position on, in the largest chunks that fit. `rows` null, or [count] rows of
+  /// logits to fill: then a decode step at a time.
+  Status prefill(const int* ids, int count, float* rows) {
+    if (Status s = room_for(count); !s.ok()) return s;
+    if (Status s = check_ids(ids, count); !s.ok()) return s;
+    while (count > 0) {
+      const int form = rows ? 0 : largest_chunk(count);
+      const int fed = program_.forms[form].rows;
+      if (Status s = submit(form, ids); !s.ok()) return s;
+      position_ += fed;
+      if (rows) {
+        if (Status s = read_logits(rows); !s.ok()) return s;
+        rows += vocabulary_rows();
+      }
+      ids += fed;
+      count -= fed;
+    }
+    return {};
+  }
+
+  /// Feeds one id. Where the host runs ahead, the device has fed its own choice already, and that is this id.
+  Status decode(int id) {
+    if (Status s = room_for(1); !s.ok()) return s;
+    if (Status s = check_ids(&id, 1); !s.ok()) return s;
+    if (submitted_ > position_) {
+      if (latest().out()[0] != id) return internal_error("a step ran ahead with another id than the one fed");
+      ++position_;
+      return {};
+    }
+    if (Status s = submit(0, &id); !s.ok()) return s;
+    ++position_;
+    return {};
+  }
+
+  /// From now on the id that greedy_next() gives is what decode() is called with, up to position `until`: steps are
+  /// queued ahead of their results. 0 ends it.
+  void run_ahead(int until) { ahead_until_ = std::min(until, context_); }
+
+  /// The id with the greatest logit after the latest step (the lowest of equals).
+  Status greedy_next(int* id) {
+    while (submitted_ < ahead_until_ && submitted_ < position_ + kAhead) {
+      if (Status s = submit(0, nullptr); !s.ok()) return s;
+    }
+    if (Status s = cuda_status(cudaEventSynchronize(latest().done.get()), "a step"); !s.ok()) return s;
+    *id = latest().out()[0];
+    if (*id >= 0 && *id < vocabulary_rows()) return {};
+    return internal_error("a step chose id " + std::to_string(*id) + "; its logits hold no greatest number");
+  }
+
+  /// The logits after the latest step: vocabulary_rows() numbers.
+  Status read_logits(float* row) {
+    const uint64_t bytes = uint64_t(vocabulary_rows()) * sizeof(float);
+    cudaError_t error =
+        cudaMemcpyAsync(logits_.data(), memory_.logits.base, bytes, cudaMemcpyDeviceToHost, main_stream());
+    if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
+    if (error == cudaSuccess) std::memcpy(row, logits_.data(), bytes);
+    return cuda_status(error, "a step");
+  }
+
+  /// Back to position 0 with the state of a new sequence.
+  Status reset() { return cuda_status(reset_state(), "clearing the state"); }
+
+ private:
+  static constexpr int kAhead = 2;  // steps queued beyond the one whose token is awaited
+  static constexpr int kEntries = kAhead + 2;
+
+  /// Pinned: what one step is fed, and what it chose.
+  struct Entry {
+    PinnedBlock block;
+    int tokens = 0, sequences = 0;  // of the largest form
+    Event done;
+    int* in_tokens() const { return reinterpret_cast<int*>(block.data()); }
+    int* in_positions() const { return in_tokens() + tokens; }
+    int* in_slots() const { return in_positions() + sequences; }
+    int* out() const { return in_slots() + sequences; }
+  };
+
+  Status open_files(const EngineOptions& options) {
+    Status s = read_sidecar(options.sidecar, program_.sidecar_bytes, program_.sidecar_digest, &sidecar_);
+    if (!s.ok()) return s;
+    return open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
+  }
+
+  Status open_device(const EngineOptions& options) {
+    if (Status s = check_device(); !s.ok()) return s;
+    if (Status s = check_memory(options.mem_bytes); !s.ok()) return s;
+    return cuda_status(allocate(), "allocating the model's memory");
+  }
+
+  /// A program holds code for the architectures it was built for: say so before anything is loaded.
+  Status check_device() {
+    int devices = 0;
+    if (Status s = cuda_status(cudaGetDeviceCount(&devices), "looking for a GPU"); !s.ok()) return s;
+    if (devices == 0) return {kExitEnvironment, "Cuda: found no GPU"};
+    const cudaError_t error = program_.prepare();
+    if (error == cudaSuccess) return {};
+    cudaDeviceProp device{};
+    (void)cudaGetLastError();
+    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) return cuda_status(error, "asking the GPU");
+    return {kExitEnvironment, std::string("Cuda: this program does not run on the GPU found, ") + device.name +
+                                  " (sm_" + std::to_string(device.major) + std::to_string(device.minor) +
+                                  "): " + cudaGetErrorString(error) + "; build it with nvcc -arch=native"};
+  }
+
+  Status check_memory(uint64_t mem_bytes) {
+    size_t free = 0, total = 0;
+    if (Status s = cuda_status(cudaMemGetInfo(&free, &total), "asking for free memory"); !s.ok()) return s;
+    if (mem_bytes) free = mem_bytes;
+    const uint64_t budget = free > program_.reserve_bytes ? free - program_.reserve_bytes : 0;
+    const uint64_t parts[] = {program_.weight_bytes, program_.state_bytes, program_.arena_bytes, program_.logits_bytes,
+                              program_.io_bytes};
+    uint64_t needed = 0;
+    for (uint64_t part : parts) needed += part;
+    if (needed <= budget) return {};
+    const char* names[] = {"weights", "carried state", "arena", "logits", "inputs"};
+    std::string message = "Memory: needs " + std::to_string(needed) + " bytes, has " + std::to_string(budget) + ":";
+    for (int i = 0; i < 5; ++i) message += std::string(i ? ", " : " ") + names[i] + " " + std::to_string(parts[i]);
+    return {kExitEnvironment, message};
+  }
+
+  cudaError_t allocate() {
+    LANE_TRY(weights_.allocate(program_.weight_bytes));
+    LANE_TRY(state_.allocate(program_.state_bytes));
+    LANE_TRY(arena_.allocate(program_.arena_bytes));
+    LANE_TRY(device_logits_.allocate(program_.logits_bytes));
+    LANE_TRY(io_.allocate(program_.io_bytes));
+    LANE_TRY(logits_.allocate(program_.logits_bytes));
+    const Region io{io_.data()};
+    const uint64_t sequences = program_.io_tokens_bytes, each = program_.io_sequence_bytes;
+    memory_ = {{weights_.data()}, {state_.data()},      {arena_.data()},         {device_logits_.data()}, io(0),
+               io(sequences),     io(sequences + each), io(sequences + 2 * each)};
+    LANE_TRY(make_entries());
+    return make_streams();
+  }
+
+  cudaError_t make_entries() {
+    for (Entry& entry : entries_) {
+      for (int f = 0; f < program_.form_count; ++f) {
+        const FormInfo& form = program_.forms[f];
+        entry.tokens = std::max(entry.tokens, form.sequences * form.rows);
+        entry.sequences = std::max(entry.sequences, form.sequences);
+      }
+      LANE_TRY(entry.block.allocate(size_t(entry.tokens + 3 * entry.sequences) * sizeof(int)));
+      LANE_TRY(entry.done.create());
+    }
+    return cudaSuccess;
+  }
+
+  cudaError_t make_streams() {
+    int events = 0;
+    for (int f = 0; f < program_.form_count; ++f) events = std::max(events, program_.forms[f].events);
+    events_.resize(size_t(events));
+    for (Event& event : events_) {
+      LANE_TRY(event.create());
+      event_handles_.push_back(event.get());
+    }
+    for (int i = 0; i < Streams::kMost; ++i) {
+      LANE_TRY(step_streams_[size_t(i)].create());
+      streams_.stream[i] = step_streams_[size_t(i)].get();
+    }
+    streams_.events = event_handles_.data();
+    return cudaSuccess;
+  }
+
+  cudaError_t capture() {
+    graphs_.resize(size_t(program_.form_count), nullptr);
+    for (int f = 0; f < program_.form_count; ++f) {
+      cudaGraph_t graph = nullptr;
+      LANE_TRY(cudaStreamBeginCapture(main_stream(), cudaStreamCaptureModeThreadLocal));
+      const cudaError_t recorded = program_.forms[f].step(memory_, streams_);
+      const cudaError_t ended = cudaStreamEndCapture(main_stream(), &graph);
+      cudaError_t error = recorded != cudaSuccess ? recorded : ended;
+      if (error == cudaSuccess) error = cudaGraphInstantiate(&graphs_[size_t(f)], graph, 0);
+      if (graph) (void)cudaGraphDestroy(graph);
+      LANE_TRY(error);
+    }
+    return cudaSuccess;
+  }
+
+  void release_graphs() {
+    for (cudaGraphExec_t graph : graphs_) {
+      if (graph) (void)cudaGraphExecDestroy(graph);
+    }
+  }
+
+  cudaError_t reset_state() {
+    position_ = submitted_ = ahead_until_ = 0;
+    LANE_TRY(cudaStreamSynchronize(main_stream()));
+    LANE_TRY(cudaMemsetAsync(memory_.state.base, 0, program_.state_bytes, main_stream()));
+    return cudaStreamSynchronize(main_stream());
+  }
+
+  Status room_for(int count) const {
+    if (count <= context_ - position_) return {};
+    return usage_error("position " + std::to_string(position_) + " and " + std::to_string(count) +
+                       " tokens more: the context has " + std::to_string(context_) + " positions");
+  }
+
+  Status check_ids(const int* ids, int count) const {
+    for (int i = 0; i < count; ++i) {
+      if (ids[i] >= 0 && ids[i] < vocabulary_rows()) continue;
+      return usage_error("token id " + std::to_string(ids[i]) + ": the vocabulary has ids 0 to " +
+                         std::to_string(vocabulary_rows() - 1));
+    }
+    return {};
+  }
+
+  /// The entry of the step that took the caller to position_.
+  const Entry& latest() const { return entries_[size_t((steps_ - uint64_t(submitted_ - position_) - 1) % kEntries)]; }
+
+  /// The form with the most rows that `count` tokens fill. Forms that take batches are passed over.
+  int largest_chunk(int count) const {
+    int best = 0;
+    for (int f = 1; f < program_.form_count; ++f) {
+      const FormInfo& form = program_.forms[f];
+      if (form.sequences == 1 && form.rows <= count && form.rows > program_.forms[best].rows) best = f;
+    }
+    return best;
+  }
+
+  /// Queues one step at position submitted_ (position_, where the host does not run ahead). `ids` null: the device
+  /// feeds its own choice.
+  Status submit(int form, const int* ids) {
+    Entry& entry = entries_[size_t(steps_ % kEntries)];
+    cudaError_t error = cudaEventSynchronize(entry.done.get());
+    if (error == cudaSuccess && ids) error = feed(entry, ids, program_.forms[form].rows);
+    if (error == cudaSuccess) error = run(form);
+    if (error == cudaSuccess) {
+      error = cudaMemcpyAsync(entry.out(), memory_.next, sizeof(int), cudaMemcpyDeviceToHost, main_stream());
+    }
+    if (error == cudaSuccess) error = cudaEventRecord(entry.done.get(), main_stream());
+    ++steps_;
+    submitted_ += program_.forms[form].rows;
+    return cuda_status(error, "a step");
+  }
+
+  cudaError_t feed(const Entry& entry, const int* ids, int count) {
+    submitted_ = position_;  // a token from the host ends what ran ahead
+    std::copy_n(ids, count, entry.in_tokens());
+    entry.in_positions()[0] = position_;
+    entry.in_slots()[0] = 0;
+    LANE_TRY(cudaMemcpyAsync(memory_.tokens, entry.in_tokens(), size_t(count) * sizeof(int), cudaMemcpyHostToDevice,
+                             main_stream()));
+    LANE_TRY(
+        cudaMemcpyAsync(memory_.positions, entry.in_positions(), sizeof(int), cudaMemcpyHostToDevice, main_stream()));
+    return cudaMemcpyAsync(memory_.slots, entry.in_slots(), sizeof(int), cudaMemcpyHostToDevice, main_stream());
+  }
+
+  cudaError_t run(int form) {
+    if (!graphs_.empty()) return cudaGraphLaunch(graphs_[size_t(form)], main_stream());
+    return program_.forms[form].step(memory_, streams_);
+  }
+
+  cudaStream_t main_stream() const { return streams_[0]; }
+
+  const ProgramInfo& program_;
+  int context_ = 0;
+  Sidecar sidecar_;
+  Shards shards_;
+  Memory memory_;
+  DeviceBlock weights_, state_, arena_, device_logits_, io_;
+  PinnedBlock logits_;
+  std::array<Entry, kEntries> entries_;
+  std::vector<Event> events_;
+  std::vector<cudaEvent_t> event_handles_;
+  std::array<Stream, Streams::kMost> step_streams_;
+  Streams streams_;
+  std::vector<cudaGraphExec_t> graphs_;
+  int position_ = 0;   // tokens fed, as the caller counts
+  int submitted_ = 0;  // tokens fed, as queued: more where the host runs ahead
+  int ahead_until_ = 0;
+  uint64_t steps_ = 0;  // queued since the start
+};
+
+}  // namespace LANE_NAMESPACE

@@ -1,0 +1,149 @@
+// Weights on their way to the device. Each shard's data is read once, in pieces, through two pinned buffers: while one
+// piece is copied, the next is read and digested.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/launch.cuh"
+#include "ops/position.cuh"
+#include "runtime/checkpoint.h"
+#include "runtime/device.cuh"
+#include "runtime/sidecar.h"
+
+namespace LANE_NAMESPACE {
+
+/// float16 to float32, exactly.
+inline float widen_float16(uint16_t h) {
+  const uint32_t sign = uint32_t(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, fraction = h & 1023u;
+  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
+    const float magnitude = float(fraction) * 5.9604644775390625e-8f;
+    return sign ? -magnitude : magnitude;
+  }
+  const uint32_t bits = sign | (exponent == 31 ? 255u : exponent + 112u) << 23 | fraction << 13;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+inline float widen_bfloat16(uint16_t h) {
+  const uint32_t bits = uint32_t(h) << 16;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+
+class Loader {
+ public:
+  Loader(const ProgramInfo& program, Region weights) : program_(program), weights_(weights) {}
+
+  /// `check_data`: refuse data whose digest is not the one of the compile.
+  Status load(const Shards& shards, const Sidecar& sidecar, bool check_data) {
+    held_.resize(size_t(program_.placement_count));
+    if (Status s = allocate(); !s.ok()) return s;
+    for (int i = 0; i < program_.shard_count; ++i) {
+      if (Status s = load_shard(i, shards.files[size_t(i)], check_data); !s.ok()) return s;
+    }
+    for (int p = 0; p < program_.placement_count; ++p) {
+      if (Status s = finish(program_.placements[p], held_[size_t(p)], sidecar); !s.ok()) return s;
+    }
+    return cuda_status(cudaStreamSynchronize(stream_.get()), "loading the weights");
+  }
+
+ private:
+  Status allocate() {
+    uint64_t longest = 0;
+    for (int i = 0; i < program_.shard_count; ++i) {
+      longest = std::max(longest, program_.shards[i].file_bytes - program_.shards[i].data_start);
+    }
+    cudaError_t error = stream_.create();
+    for (int b = 0; b < 2 && error == cudaSuccess; ++b) {
+      error = staging_[b].allocate(std::min<uint64_t>(longest, kPieceBytes));
+      if (error == cudaSuccess) error = free_[b].create();
+    }
+    return cuda_status(error, "allocating the staging buffers");
+  }
+
+  Status load_shard(int shard, const File& file, bool check_data) {
+    const ShardInfo& info = program_.shards[shard];
+    PieceDigest sum;
+    for (uint64_t at = info.data_start; at < info.file_bytes; at += kPieceBytes, turn_ ^= 1) {
+      const uint64_t bytes = std::min<uint64_t>(kPieceBytes, info.file_bytes - at);
+      if (Status s = cuda_status(cudaEventSynchronize(free_[turn_].get()), "loading the weights"); !s.ok()) return s;
+      if (Status s = file.read(at, staging_[turn_].data(), bytes); !s.ok()) return s;
+      if (check_data) sum.add(staging_[turn_].data(), bytes);
+      if (Status s = cuda_status(upload(shard, at, bytes), "loading the weights"); !s.ok()) return s;
+    }
+    if (!check_data || sum.value() == info.data_digest) return {};
+    return checkpoint_error(file.path() +
+                            ": found other weights than when this program was compiled; expected the same "
+                            "file (--allow-weights-change accepts one that differs in its weights alone)");
+  }
+
+  /// The piece at `begin` of the shard's file, out of the staging buffer to every placement it has a part of.
+  cudaError_t upload(int shard, uint64_t begin, uint64_t bytes) {
+    const uint8_t* piece = staging_[turn_].data();
+    for (int i = 0; i < program_.placement_count; ++i) {
+      const PlacementInfo& p = program_.placements[i];
+      const uint64_t from = std::max(begin, p.offset), to = std::min(begin + bytes, p.offset + p.bytes);
+      if (p.shard != shard || from >= to) continue;
+      const uint8_t* part = piece + (from - begin);
+      if (p.load == Load::Float16 || p.load == Load::BFloat16) {
+        held_[size_t(i)].insert(held_[size_t(i)].end(), part, part + (to - from));
+        continue;
+      }
+      LANE_TRY(cudaMemcpyAsync(weights_(p.device_offset + (from - p.offset)).byte, part, to - from,
+                               cudaMemcpyHostToDevice, stream_.get()));
+    }
+    return cudaEventRecord(free_[turn_].get(), stream_.get());
+  }
+
+  /// What is not a copy of the file's bytes.
+  Status finish(const PlacementInfo& p, const std::vector<uint8_t>& halves, const Sidecar& sidecar) {
+    cudaError_t error = cudaSuccess;
+    if (p.load == Load::Float16 || p.load == Load::BFloat16) {
+      error = widen(p, halves);
+    } else if (p.load == Load::RotaryTable) {
+      error = make_rotary_table(p, sidecar.payload.data() + p.offset);
+    } else if (p.shard == kSidecar) {
+      error = copy(weights_(p.device_offset).byte, sidecar.payload.data() + p.offset, p.bytes);
+    }
+    return cuda_status(error, "loading the weights");
+  }
+
+  /// Ends before it returns: `from` need not live longer.
+  cudaError_t copy(uint8_t* to, const void* from, size_t bytes) {
+    LANE_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()));
+    return cudaStreamSynchronize(stream_.get());
+  }
+
+  cudaError_t widen(const PlacementInfo& p, const std::vector<uint8_t>& halves) {
+    std::vector<float> floats(halves.size() / 2);
+    for (size_t i = 0; i < floats.size(); ++i) {
+      uint16_t half;
+      std::memcpy(&half, &halves[2 * i], 2);
+      floats[i] = p.load == Load::Float16 ? widen_float16(half) : widen_bfloat16(half);
+    }
+    return copy(weights_(p.device_offset).byte, floats.data(), floats.size() * 4);
+  }
+
+  cudaError_t make_rotary_table(const PlacementInfo& p, const uint8_t* frequencies) {
+    constexpr int kThreads = 256;
+    const int pairs = int(p.bytes / sizeof(double)), count = program_.context * pairs;
+    DeviceBlock on_device;
+    LANE_TRY(on_device.allocate(p.bytes));
+    LANE_TRY(copy(on_device.data(), frequencies, p.bytes));
+    LANE_TRY(launch(stream_.get(), dim3(unsigned(count + kThreads - 1) / kThreads), dim3(kThreads), 0, rotary_table,
+                    weights_(p.device_offset), Address{on_device.data()}, count, pairs, p.magnitude));
+    return cudaStreamSynchronize(stream_.get());
+  }
+
+  const ProgramInfo& program_;
+  Region weights_;
+  Stream stream_;
+  PinnedBlock staging_[2];
+  Event free_[2];  // the copies out of this staging buffer have ended
+  int turn_ = 0;
+  std::vector<std::vector<uint8_t>> held_;  // of each placement: float16 bytes to be widened
+};
+
+}  // namespace LANE_NAMESPACE
