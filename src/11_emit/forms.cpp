@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lane/error.h"
+#include "parts.h"
+
+namespace lane {
+namespace {
+
+/// Dynamic shared memory that a kernel may use on every GPU without asking.
+constexpr uint32_t kUsualSharedBytes = 48 << 10;
+
+std::string dimensions(const Dim3& d) {
+  if (d.z > 1) return fmt::format("dim3({}, {}, {})", d.x, d.y, d.z);
+  if (d.y > 1) return fmt::format("dim3({}, {})", d.x, d.y);
+  return fmt::format("dim3({})", d.x);
+}
+
+std::string kernel_name(const Launch& launch) {
+  std::string name(launch.kernel->name);
+  for (size_t i = 0; i < launch.template_arguments.size(); ++i) {
+    name += (i == 0 ? "<" : ", ") + launch.template_arguments[i];
+  }
+  return launch.template_arguments.empty() ? name : name + ">";
+}
+
+/// Prints an argument. Numbers keep the kind they have in the Schedule; the kernel's parameter converts them.
+struct ArgPrinter {
+  const Lane& lane;
+  const Form& form;
+
+  std::string operator()(const BufferArg& a) const {
+    return fmt::format("m.arena({})", form.arena.offset[size_t(a.buffer)] + a.byte_offset);
+  }
+  std::string operator()(const WeightArg& a) const {
+    return fmt::format("m.weights({})", lane.residence.weight_offset[size_t(a.placement)]);
+  }
+  std::string operator()(const StateArg& a) const {
+    return fmt::format("m.state({})", form.schedule.states[size_t(a.state)].offset);
+  }
+  std::string operator()(const IoArg& a) const {
+    constexpr const char* kNames[] = {"m.tokens", "m.positions", "m.slots", "m.next"};
+    return kNames[int(a.io)];
+  }
+  std::string operator()(const LogitsArg& a) const { return fmt::format("m.logits({})", a.byte_offset); }
+  std::string operator()(const NullArg&) const { return "nullptr"; }
+  std::string operator()(int64_t a) const { return fmt::format("{}", a); }
+  std::string operator()(double a) const {
+    const std::string text = fmt::format("{}", float(a) == a ? float(a) : a);
+    const bool real = text.find_first_of(".e") != std::string::npos;
+    return (real ? text : text + ".0") + (float(a) == a ? "f" : "");
+  }
+};
+
+/// "matrix product -> q_0": what a launch computes.
+std::string comment(const Launch& launch, const StepGraph& graph) {
+  std::string text;
+  for (int i : launch.ops) {
+    const Op& op = graph.ops[size_t(i)];
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} -> {}", op_name(op.kind), op.result == kNoValue ? "" : graph.value(op.result).name);
+  }
+  return text;
+}
+
+/// The launches that another stream waits for, and the number of each one's event.
+std::map<int, int> events_of(const Form& form) {
+  std::map<int, int> events;
+  for (const std::vector<int>& after : form.branches.after) {
+    for (int a : after) events.emplace(a, 0);
+  }
+  int next = 0;
+  for (auto& [launch, event] : events) event = next++;
+  return events;
+}
+
+/// The last launch of each stream but the main one, which must wait for it at the end.
+std::vector<std::pair<int, int>> open_ends(const Form& form) {
+  std::map<int, int> last;
+  for (size_t i = 0; i < form.branches.stream.size(); ++i) last[form.branches.stream[i]] = int(i);
+  last.erase(0);
+  return {last.begin(), last.end()};
+}
+
+std::string launch_line(const Launch& launch, int stream, const ArgPrinter& printer) {
+  std::string line = fmt::format("  LANE_TRY(launch(s[{}], {}, {}, {}, {}", stream, dimensions(launch.grid),
+                                 dimensions(launch.block), launch.shared_bytes, kernel_name(launch));
+  for (const Arg& arg : launch.args) line += ", " + std::visit(printer, arg);
+  return line + "));\n";
+}
+
+}  // namespace
+
+std::string step_name(const Form& form) { return "step_" + form.cut.tag(); }
+
+int event_count(const Form& form) { return int(events_of(form).size() + open_ends(form).size()); }
+
+std::string step_function(const Form& form, const Lane& lane) {
+  const std::map<int, int> events = events_of(form);
+  const ArgPrinter printer{lane, form};
+  std::string text = fmt::format("inline cudaError_t {}(const Memory& m, const Streams& s) {{\n", step_name(form));
+  for (size_t i = 0; i < form.schedule.launches.size(); ++i) {
+    const Launch& launch = form.schedule.launches[i];
+    const int stream = form.branches.stream[i];
+    for (int a : form.branches.after[i]) {
+      text += fmt::format("  LANE_TRY(s.wait({}, {}));\n", events.at(a), stream);
+    }
+    if (const std::string what = comment(launch, form.graph); !what.empty()) text += fmt::format("  // {}\n", what);
+    text += launch_line(launch, stream, printer);
+    if (events.count(int(i))) text += fmt::format("  LANE_TRY(s.record({}, {}));\n", events.at(int(i)), stream);
+  }
+  int event = int(events.size());
+  for (const auto& [stream, launch] : open_ends(form)) {
+    text += fmt::format("  LANE_TRY(s.record({}, {}));\n  LANE_TRY(s.wait({}, 0));\n", event, stream, event);
+    ++event;
+  }
+  return text + "  return cudaSuccess;\n}\n";
+}
+
+std::string prepare_function(const Lane& lane) {
+  std::map<std::string, uint32_t> most;
+  std::string any;
+  for (const Form& form : lane.forms) {
+    for (const Launch& launch : form.schedule.launches) {
+      uint32_t& bytes = most[kernel_name(launch)];
+      bytes = std::max(bytes, launch.shared_bytes);
+      any = kernel_name(launch);
+    }
+  }
+  std::string text = "/// Fails where the GPU cannot run the kernels.\ninline cudaError_t prepare() {\n";
+  text += fmt::format("  LANE_TRY(has_code({}));\n", any);
+  for (const auto& [kernel, bytes] : most) {
+    if (bytes <= kUsualSharedBytes) continue;
+    text += fmt::format("  LANE_TRY(cudaFuncSetAttribute({}, cudaFuncAttributeMaxDynamicSharedMemorySize, {}));\n",
+                        kernel, bytes);
+  }
+  return text + "  return cudaSuccess;\n}\n";
+}
+
+std::set<std::string> kernel_files(const Lane& lane) {
+  std::set<std::string> files;
+  for (const Form& form : lane.forms) {
+    for (const Launch& launch : form.schedule.launches) {
+      files.insert(std::string(launch.kernel->file));
+      files.insert(launch.includes.begin(), launch.includes.end());
+    }
+  }
+  return files;
+}
+
+}  // namespace lane

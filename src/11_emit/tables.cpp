@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lane/error.h"
+#include "parts.h"
+
+namespace lane {
+namespace {
+
+std::string load_name(const Placement& p) {
+  if (p.layout == DeviceLayout::RotaryTable) return "RotaryTable";
+  if (p.layout == DeviceLayout::AsStored) return "Bytes";
+  switch (FormatId(p.format->id)) {
+    case FormatId::F32:
+      return "Float32";
+    case FormatId::F16:
+      return "Float16";
+    case FormatId::BF16:
+      return "BFloat16";
+    default:
+      throw InternalError(fmt::format("emit: vector '{}' is {}", p.name, p.format->name));
+  }
+}
+
+std::string shards_table(const Lane& lane) {
+  std::string text = "constexpr ShardInfo kShards[] = {\n    // file bytes, data start, digest of header, of data\n";
+  for (const ShardIdentity& id : identify(lane.checkpoint)) {
+    text += fmt::format("    {{{}, {}, {:#x}u, {:#x}u}},\n", id.file_bytes, id.data_start, id.header_digest,
+                        id.data_digest);
+  }
+  return text + "};\n";
+}
+
+std::string placements_table(const Lane& lane) {
+  std::string text =
+      "constexpr PlacementInfo kPlacements[] = {\n"
+      "    // shard, offset, bytes in the file; offset on the device; how it is loaded\n";
+  for (size_t i = 0; i < lane.weights.placements.size(); ++i) {
+    const Placement& p = lane.weights.placements[i];
+    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}}},  // {}\n",
+                        p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
+                        lane.residence.weight_offset[i], load_name(p), p.magnitude, p.name);
+  }
+  return text + "};\n";
+}
+
+std::string forms_table(const Lane& lane) {
+  std::string text = "constexpr FormInfo kForms[] = {\n    // tag, sequences, rows, events\n";
+  for (const Form& form : lane.forms) {
+    text += fmt::format("    {{\"{}\", {}, {}, {}, {}}},\n", form.cut.tag(), form.schedule.sequences,
+                        form.schedule.rows_per_sequence, event_count(form), step_name(form));
+  }
+  return text + "};\n";
+}
+
+uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::string program_info(const Lane& lane) {
+  const Residence& r = lane.residence;
+  int64_t sequences = 1, tokens = 1;
+  for (const Form& form : lane.forms) {
+    sequences = std::max(sequences, form.schedule.sequences);
+    tokens = std::max(tokens, form.schedule.sequences * form.schedule.rows_per_sequence);
+  }
+  std::string text = "constexpr ProgramInfo kProgram = {\n";
+  auto field = [&](const std::string& value, const char* what) {
+    text += fmt::format("    {},  // {}\n", value, what);
+  };
+  auto number = [&](auto value, const char* what) { field(fmt::format("{}", value), what); };
+  field(fmt::format("kShards, {}", lane.checkpoint.shards.size()), "files of the checkpoint");
+  number(lane.weights.payload.size(), "bytes of the sidecar's payload");
+  field(fmt::format("{:#x}u", payload_digest(lane.weights)), "its digest");
+  field(fmt::format("kPlacements, {}", lane.weights.placements.size()), "constants");
+  field(fmt::format("kForms, {}", lane.forms.size()), "steps");
+  number(lane.forms[0].cut.identity.ctx, "context");
+  number(lane.forms[0].schedule.vocabulary, "rows of logits");
+  number(sequences, "sequences");
+  number(r.weight_bytes, "weights, bytes");
+  number(r.state_bytes, "carried state, bytes");
+  number(r.arena_bytes, "arena, bytes");
+  number(r.logits_bytes, "logits, bytes");
+  number(r.io_bytes, "inputs, bytes");
+  number(lane.options.chip == "host" ? 0 : kContextReserve, "kept free, bytes");
+  number(aligned(uint64_t(tokens) * 4), "of the inputs: tokens, bytes");
+  number(aligned(uint64_t(sequences) * 4), "of the inputs: each other array, bytes");
+  field(lane.options.cuda_graphs ? "true" : "false", "steps are captured");
+  field("prepare, &kVocabulary", "functions and tables");
+  return text + "};\n";
+}
+
+}  // namespace
+
+std::string program_tables(const Lane& lane) {
+  return shards_table(lane) + "\n" + placements_table(lane) + "\n" + forms_table(lane) + "\n" + program_info(lane);
+}
+
+}  // namespace lane
