@@ -14,6 +14,18 @@ inline Status cuda_status(cudaError_t error, const char* doing) {
   return {kExitEnvironment, std::string("Cuda: ") + doing + ": " + cudaGetErrorString(error)};
 }
 
+/// Whether this program has code for the GPU at hand.
+template <class... Parameters>
+cudaError_t has_code(void (*kernel)(Parameters...)) {
+#if defined(__CUDACC__)
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel);
+#else
+  (void)kernel;
+  return cudaSuccess;
+#endif
+}
+
 /// Memory of the device, or pinned memory of the host.
 template <cudaError_t (*Allocate)(void**, size_t), cudaError_t (*Release)(void*)>
 class Block {

@@ -128,7 +128,7 @@ class Loader {
 
   cudaError_t make_rotary_table(const PlacementInfo& p, const uint8_t* frequencies) {
     constexpr int kThreads = 256;
-    const int pairs = int(p.bytes / sizeof(double)), count = program_.context * pairs;
+    const int pairs = int(p.bytes / sizeof(double)), count = p.positions * pairs;
     DeviceBlock on_device;
     LANE_TRY(on_device.allocate(p.bytes));
     LANE_TRY(copy(on_device.data(), frequencies, p.bytes));

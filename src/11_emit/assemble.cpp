@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "lane/error.h"
-#include "lane/version.h"
 #include "lane/vocabulary.h"
 #include "parts.h"
 
@@ -35,7 +34,7 @@ std::string header(const Lane& lane) {
       "// runs a prompt and generates text. Build it with\n//   {}\n"
       "// -DLANE_NO_MAIN leaves out main; what remains is the C interface at the end.\n"
       "//\n// chip {}, activations {}, cache {}\n",
-      kVersion,
+      LANE_VERSION,
       host ? "g++ -std=c++17 -O3 -x c++ model.cu -o model -pthread -lboost_context"
            : "nvcc -O3 -arch=native model.cu -o model",
       lane.options.chip, to_text(lane.options.activations), to_text(lane.options.kv));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "lane/error.h"
@@ -48,6 +49,7 @@ struct ArgPrinter {
   std::string operator()(const NullArg&) const { return "nullptr"; }
   std::string operator()(int64_t a) const { return fmt::format("{}", a); }
   std::string operator()(double a) const {
+    if (!std::isfinite(a)) throw InternalError(fmt::format("emit: an argument is {}", a));
     const std::string text = fmt::format("{}", float(a) == a ? float(a) : a);
     const bool real = text.find_first_of(".e") != std::string::npos;
     return (real ? text : text + ".0") + (float(a) == a ? "f" : "");

@@ -38,9 +38,10 @@ std::string placements_table(const Lane& lane) {
       "    // shard, offset, bytes in the file; offset on the device; how it is loaded\n";
   for (size_t i = 0; i < lane.weights.placements.size(); ++i) {
     const Placement& p = lane.weights.placements[i];
-    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}}},  // {}\n",
+    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}, {}}},  // {}\n",
                         p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
-                        lane.residence.weight_offset[i], load_name(p), p.magnitude, p.name);
+                        lane.residence.weight_offset[i], load_name(p),
+                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, p.name);
   }
   return text + "};\n";
 }

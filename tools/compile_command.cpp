@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "commands.h"
+#include "lane/emit.h"
+#include "lane/error.h"
+#include "output.h"
+
+namespace lane::tools {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::array kStages = {"gguf", "spec",     "logos", "graph",     "weights",
+                                "plan", "branches", "arena", "residence", "cu"};
+
+/// The asked-for product is made: nothing after it need be.
+struct Found {
+  std::string text;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw IoError(fmt::format("{}: cannot be read", printable(path)));
+  return text.str();
+}
+
+std::string logos_text(const CompileArguments& arguments) {
+  if (arguments.from_logos.empty()) return "";
+  const std::string text = read_text(arguments.from_logos);
+  if (text.empty()) throw UsageError(fmt::format("{}: an empty text is no step", printable(arguments.from_logos)));
+  return text;
+}
+
+std::string stage_text(const CompileArguments& arguments) {
+  if (std::find(kStages.begin(), kStages.end(), arguments.emit) == kStages.end()) {
+    throw UsageError(fmt::format("stage '{}'; accepted are {}", printable(arguments.emit), fmt::join(kStages, ", ")));
+  }
+  const std::string form = arguments.form.empty() ? "1" : arguments.form;
+  const StageHook hook = [&](std::string_view stage, std::string_view tag, const std::function<std::string()>& text) {
+    if (stage == arguments.emit && (tag.empty() || tag == form)) throw Found{text()};
+  };
+  try {
+    const Lane lane = compile(arguments.model, arguments.options, logos_text(arguments), hook);
+    if (arguments.emit == "cu") return to_text(emit(lane));
+  } catch (Found& found) {
+    return std::move(found.text);
+  }
+  throw UsageError(fmt::format("form '{}': this compile makes no such form", printable(form)));
+}
+
+/// model.cu has model.lane beside it.
+fs::path sidecar_path(const CompileArguments& arguments) {
+  if (!arguments.sidecar.empty()) return arguments.sidecar;
+  if (arguments.output == "-") return {};
+  fs::path path = arguments.output;
+  if (path.extension() == ".cu") return path.replace_extension(".lane");
+  return path += ".lane";
+}
+
+void check_paths(const CompileArguments& arguments, const fs::path& sidecar) {
+  if (arguments.output.empty()) throw UsageError("no output: give -o FILE, --emit STAGE or --dry-run");
+  if (arguments.output != "-") check_output(arguments.output, arguments.model);
+  if (!sidecar.empty()) check_output(sidecar, arguments.model);
+  if (fs::path(arguments.output) == sidecar) throw UsageError("output and sidecar are one file");
+}
+
+void write_program(const CompileArguments& arguments, const Program& program, const fs::path& sidecar) {
+  OutputFiles files;
+  if (!sidecar.empty()) {
+    files.add(sidecar, {reinterpret_cast<const char*>(program.sidecar.data()), program.sidecar.size()});
+  }
+  if (arguments.output != "-") files.add(arguments.output, program.cu);
+  files.commit();
+  if (arguments.output == "-") print(program.cu);
+}
+
+}  // namespace
+
+void compile_command(const CompileArguments& arguments) {
+  if (!arguments.emit.empty()) {
+    const std::string text = stage_text(arguments);
+    if (arguments.output.empty() || arguments.output == "-") return print(text);
+    check_output(arguments.output, arguments.model);
+    OutputFiles files;
+    files.add(arguments.output, text);
+    return files.commit();
+  }
+  const fs::path sidecar = sidecar_path(arguments);
+  if (!arguments.dry_run) check_paths(arguments, sidecar);
+  const Lane lane = compile(arguments.model, arguments.options, logos_text(arguments));
+  const Program program = emit(lane);
+  verify(program);
+  if (arguments.dry_run) return print(to_text(lane.residence, lane.weights));
+  write_program(arguments, program, sidecar);
+  if (sidecar.empty()) std::cerr << "lanec: no sidecar written: give --sidecar FILE\n";
+}
+
+}  // namespace lane::tools

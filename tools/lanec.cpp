@@ -1,0 +1,132 @@
+// The command line of lanec: what each option means, and the only place that catches.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <new>
+
+#include "commands.h"
+#include "lane/error.h"
+
+namespace lane::tools {
+namespace {
+
+const std::map<std::string, Activations> kActivations = {
+    {"f32", Activations::F32}, {"int8x2", Activations::Int8x2}, {"int8", Activations::Int8}};
+const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::F16}, {"f32", KvType::F32}, {"q8_0", KvType::Q8_0}};
+
+/// One word of a fixed list, mapped to its value.
+template <class T>
+void add_choice(CLI::App* command, const char* name, const std::map<std::string, T>& choices, T& value,
+                const std::string& what) {
+  std::vector<std::string> words;
+  for (const auto& [word, ignored] : choices) words.push_back(word);
+  command
+      ->add_option_function<std::string>(
+          name, [&](const std::string& word) { value = choices.at(word); }, what)
+      ->check(CLI::IsMember(words));
+}
+
+void add_compile_options(CLI::App* command, CompileArguments& a) {
+  Options& o = a.options;
+  command->add_option("model", a.model, "GGUF checkpoint; of a split one, its first file")->required();
+  command->add_option("-o,--output", a.output, "file to write");
+  command->add_option("--sidecar", a.sidecar, "where the sidecar goes (default: beside the output, .lane)");
+  command->add_option("--from-logos", a.from_logos, "a decode step written by hand, instead of the model's own");
+  command->add_option("--chip", o.chip, "chip to plan for (default sm_90); 'host' is the CPU");
+  command->add_option("--ctx", o.ctx, "positions of the context (default: the smaller of the model's and 4096)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--prefill", o.prefill,
+                      "longest prompt chunk, a power of two up to 512; 1: none, 0: the longest");
+  command->add_option("--batch", o.batch, "sequences of the batch step (default: none)");
+  add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default f32)");
+  add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
+  command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();
+  command->add_flag("--no-fuse-quant{false},--fuse-quant{true}", o.fuse_quant, "quantize activations apart");
+  command->add_flag("--no-branches{false},--branches{true}", o.branches, "one launch after the other");
+  command->add_flag("--no-cuda-graphs{false},--cuda-graphs{true}", o.cuda_graphs, "launch each step directly");
+  command->add_option("--symbol-prefix", o.symbol_prefix, "namespace and C names of the program");
+  command->add_option("--mem-bytes", o.mem_bytes, "memory to plan for, instead of the chip's")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  command->add_option("--pre", o.pre, "pre-tokenizer, instead of the checkpoint's tokenizer.ggml.pre");
+}
+
+CLI::App* add_compile(CLI::App& app, CompileArguments& a) {
+  CLI::App* command = app.add_subcommand("compile", "write a checkpoint's program: model.cu and model.lane");
+  add_compile_options(command, a);
+  command->add_option("--emit", a.emit,
+                      "print a stage's product: gguf, spec, logos, graph, weights, plan, branches, "
+                      "arena, residence or cu");
+  command->add_option("--form", a.form, "the form whose product is printed (default 1)");
+  command->add_flag("--dry-run", a.dry_run, "write nothing; print what the program needs on the device");
+  command->final_callback([&a] { compile_command(a); });
+  return command;
+}
+
+CLI::App* add_build(CLI::App& app, CompileArguments& a) {
+  CLI::App* command = app.add_subcommand("build", "compile a checkpoint and build its program");
+  add_compile_options(command, a);
+  command->final_callback([&a] { build_command(a); });
+  return command;
+}
+
+void add_inspect(CLI::App& app, std::string& model, bool& json) {
+  CLI::App* command = app.add_subcommand("inspect", "print a checkpoint's metadata and tensors");
+  command->add_option("model", model, "GGUF checkpoint")->required();
+  command->add_flag("--json", json, "as one JSON object");
+  command->final_callback([&] { inspect_command(model, json); });
+}
+
+void add_tokenize(CLI::App& app, TokenizeArguments& a) {
+  CLI::App* command = app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
+  command->add_option("model", a.model, "GGUF checkpoint, or a vocabulary alone")->required();
+  CLI::Option* text = command->add_option("-p,--prompt", a.text, "the text");
+  command->add_option("-f,--file", a.file, "a file holding the text");
+  command->add_flag("--no-special", a.no_special, "special tokens in the text are text");
+  command->add_flag("--no-bos", a.no_bos, "no begin or end token is added");
+  command->add_option("--pre", a.pre, "pre-tokenizer, instead of the checkpoint's tokenizer.ggml.pre");
+  command->final_callback([&a, text] {
+    a.text_given = text->count() > 0;
+    tokenize_command(a);
+  });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("lanec: an ahead-of-time compiler from GGUF checkpoints to CUDA programs", "lanec");
+  app.set_version_flag("--version", std::string("lanec ") + LANE_VERSION);
+  app.require_subcommand(1);
+  CompileArguments compile_arguments, build_arguments;
+  TokenizeArguments tokenize_arguments;
+  std::string inspected;
+  bool json = false;
+  add_compile(app, compile_arguments);
+  add_build(app, build_arguments);
+  add_inspect(app, inspected, json);
+  add_tokenize(app, tokenize_arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    throw UsageError(e.what());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lane::tools
+
+int main(int argc, char** argv) {
+  try {
+    return lane::tools::run(argc, argv);
+  } catch (const lane::Error& e) {
+    std::cerr << "lanec: " << e.what() << '\n';
+    return static_cast<int>(e.exit_code());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "lanec: Internal: out of memory\n";
+  } catch (const std::exception& e) {
+    std::cerr << "lanec: Internal: " << e.what() << '\n';
+  } catch (...) {
+    std::cerr << "lanec: Internal: an unknown exception\n";
+  }
+  return static_cast<int>(lane::ExitCode::Internal);
+}

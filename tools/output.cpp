@@ -1,0 +1,80 @@
+#include "output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "commands.h"
+#include "lane/error.h"
+
+namespace lane::tools {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string reason(int error) { return std::strerror(error); }
+
+void write_whole(const fs::path& path, std::string_view bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wxb"), std::fclose);
+  if (!file) throw IoError(fmt::format("{}: {}", printable(path.string()), reason(errno)));
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
+  if (!written || std::fflush(file.get()) != 0) {
+    throw IoError(fmt::format("{}: {}", printable(path.string()), reason(errno)));
+  }
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+}  // namespace
+
+void check_output(const fs::path& path, const fs::path& input) {
+  std::error_code ignored;
+  if (fs::equivalent(path, input, ignored)) {
+    throw UsageError(fmt::format("output '{}' is the checkpoint itself", printable(path.string())));
+  }
+  const fs::path folder = folder_of(path);
+  if (!fs::is_directory(folder, ignored)) {
+    throw IoError(fmt::format("{}: no such folder to write '{}' in", printable(folder.string()),
+                              printable(path.filename().string())));
+  }
+  if (fs::is_directory(path, ignored)) throw IoError(fmt::format("{}: is a folder", printable(path.string())));
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw IoError(fmt::format("{}: {}", printable(folder.string()), reason(errno)));
+}
+
+OutputFiles::~OutputFiles() {
+  std::error_code ignored;
+  for (const Entry& e : entries_) fs::remove(e.temporary, ignored);
+}
+
+fs::path OutputFiles::reserve(const fs::path& path) {
+  const fs::path temporary = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  entries_.push_back({path, temporary});
+  return temporary;
+}
+
+void OutputFiles::add(const fs::path& path, std::string_view bytes) { write_whole(reserve(path), bytes); }
+
+void OutputFiles::commit() {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    std::error_code error;
+    fs::rename(entries_[i].temporary, entries_[i].path, error);
+    if (!error) continue;
+    std::error_code ignored;
+    for (size_t done = 0; done < i; ++done) fs::remove(entries_[done].path, ignored);
+    throw IoError(fmt::format("{}: {}", printable(entries_[i].path.string()), error.message()));
+  }
+  entries_.clear();
+}
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw IoError("standard output: " + reason(errno));
+  }
+}
+
+}  // namespace lane::tools
