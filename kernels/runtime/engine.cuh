@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate.h"
 #include "runtime/loader.cuh"
 
 namespace LANE_NAMESPACE {
@@ -21,7 +22,7 @@ struct EngineOptions {
   bool allow_weights_change = false;
   bool cuda_graphs = true;
   uint64_t mem_bytes = 0;  // stands for the device's free memory; 0: ask it
-  int context = 0;         // the most positions to use; 0: as compiled
+  int64_t context = 0;     // positions to use, fewer than compiled; 0: all
 };
 
 class Engine {
@@ -31,66 +32,72 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Files first, then the device; the weights last.
-  Status open(const EngineOptions& options) {
-    context_ = options.context > 0 ? std::min(options.context, program_.context) : program_.context;
-    if (Status s = open_files(options); !s.ok()) return s;
-    if (Status s = open_device(options); !s.ok()) return s;
-    if (Status s = Loader(program_, memory_.weights).load(shards_, sidecar_, !options.allow_weights_change); !s.ok()) {
+  /// Finds the sidecar and the checkpoint, and knows them to be this program's.
+  Status find(const EngineOptions& options) {
+    options_ = options;
+    Status s = read_sidecar(options.sidecar, program_.sidecar_bytes, program_.sidecar_digest, &sidecar_);
+    if (!s.ok()) return s;
+    return open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
+  }
+
+  /// After find(): the device first, the weights last.
+  Status load() {
+    if (Status s = check_device(); !s.ok()) return s;
+    if (Status s = check_memory(options_.mem_bytes); !s.ok()) return s;
+    if (Status s = cuda_status(allocate(), "allocating the model's memory"); !s.ok()) return s;
+    if (Status s = Loader(program_, memory_.weights).load(shards_, sidecar_, !options_.allow_weights_change); !s.ok()) {
       return s;
     }
-    if (Status s = cuda_status(reset_state(), "clearing the state"); !s.ok()) return s;
-    if (!options.cuda_graphs || !program_.cuda_graphs) return {};
+    if (Status s = reset(); !s.ok()) return s;
+    if (!options_.cuda_graphs || !program_.cuda_graphs) return {};
     return cuda_status(capture(), "capturing the steps");
   }
 
-  int context() const { return context_; }
-  int vocabulary_rows() const { return program_.vocabulary_rows; }
+  int64_t context() const { return options_.context > 0 ? options_.context : program_.context; }
+  int32_t vocabulary_rows() const { return program_.vocabulary_rows; }
   int position() const { return position_; }
   /// The checkpoint's bytes before its data, where vocabulary and merges lie.
   const std::vector<uint8_t>& header() const { return shards_.header; }
   const ProgramInfo& program() const { return program_; }
 
-  /// Feeds `count` ids from the current position on, in the largest chunks that fit. `rows` null, or [count] rows of
-  /// logits to fill: then a decode step at a time.
-  Status prefill(const int* ids, int count, float* rows) {
-    if (Status s = room_for(count); !s.ok()) return s;
+  /// Feeds `count` ids from the current position on, in the largest chunks that fit; with a sink, a decode step at a
+  /// time, since only they leave every position's logits.
+  Status prefill(const int32_t* ids, size_t count, LogitsSink* sink) {
+    if (Status s = check_room(count); !s.ok()) return s;
     if (Status s = check_ids(ids, count); !s.ok()) return s;
-    while (count > 0) {
-      const int form = rows ? 0 : largest_chunk(count);
-      const int fed = program_.forms[form].rows;
-      if (Status s = submit(form, ids); !s.ok()) return s;
-      position_ += fed;
-      if (rows) {
-        if (Status s = read_logits(rows); !s.ok()) return s;
-        rows += vocabulary_rows();
-      }
-      ids += fed;
-      count -= fed;
+    for (size_t fed = 0; fed < count;) {
+      const int form = sink ? 0 : largest_chunk(count - fed);
+      if (Status s = submit(form, ids + fed); !s.ok()) return s;
+      position_ = submitted_;
+      fed += size_t(program_.forms[form].rows);
+      const float* row = nullptr;
+      if (!sink) continue;
+      if (Status s = logits(&row); !s.ok()) return s;
+      if (Status s = sink->row(row); !s.ok()) return s;
     }
     return {};
   }
 
   /// Feeds one id. Where the host runs ahead, the device has fed its own choice already, and that is this id.
-  Status decode(int id) {
-    if (Status s = room_for(1); !s.ok()) return s;
+  Status decode(int32_t id) {
+    if (Status s = check_room(1); !s.ok()) return s;
     if (Status s = check_ids(&id, 1); !s.ok()) return s;
-    if (submitted_ > position_) {
-      if (latest().out()[0] != id) return internal_error("a step ran ahead with another id than the one fed");
-      ++position_;
-      return {};
+    if (submitted_ == position_) {
+      if (Status s = submit(0, &id); !s.ok()) return s;
+    } else if (latest().out()[0] != id) {
+      return internal_error("a step ran ahead with another id than the one fed");
     }
-    if (Status s = submit(0, &id); !s.ok()) return s;
     ++position_;
     return {};
   }
 
-  /// From now on the id that greedy_next() gives is what decode() is called with, up to position `until`: steps are
-  /// queued ahead of their results. 0 ends it.
-  void run_ahead(int until) { ahead_until_ = std::min(until, context_); }
+  /// A promise: the next `steps` calls of decode(), or the first of them, pass what greedy_next() gave.
+  void run_ahead(int64_t steps) {
+    ahead_until_ = std::min<int64_t>(position_ + std::max<int64_t>(steps, 0), context());
+  }
 
   /// The id with the greatest logit after the latest step (the lowest of equals).
-  Status greedy_next(int* id) {
+  Status greedy_next(int32_t* id) {
     while (submitted_ < ahead_until_ && submitted_ < position_ + kAhead) {
       if (Status s = submit(0, nullptr); !s.ok()) return s;
     }
@@ -100,18 +107,24 @@ class Engine {
     return internal_error("a step chose id " + std::to_string(*id) + "; its logits hold no greatest number");
   }
 
-  /// The logits after the latest step: vocabulary_rows() numbers.
-  Status read_logits(float* row) {
+  /// The logits after the latest step: vocabulary_rows() numbers, until the next call.
+  Status logits(const float** row) {
     const uint64_t bytes = uint64_t(vocabulary_rows()) * sizeof(float);
     cudaError_t error =
         cudaMemcpyAsync(logits_.data(), memory_.logits.base, bytes, cudaMemcpyDeviceToHost, main_stream());
     if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
-    if (error == cudaSuccess) std::memcpy(row, logits_.data(), bytes);
+    *row = reinterpret_cast<const float*>(logits_.data());
     return cuda_status(error, "a step");
   }
 
   /// Back to position 0 with the state of a new sequence.
-  Status reset() { return cuda_status(reset_state(), "clearing the state"); }
+  Status reset() {
+    position_ = submitted_ = 0;
+    ahead_until_ = 0;
+    cudaError_t error = cudaMemsetAsync(memory_.state.base, 0, program_.state_bytes, main_stream());
+    if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
+    return cuda_status(error, "clearing the state");
+  }
 
  private:
   static constexpr int kAhead = 2;  // steps queued beyond the one whose token is awaited
@@ -127,18 +140,6 @@ class Engine {
     int* in_slots() const { return in_positions() + sequences; }
     int* out() const { return in_slots() + sequences; }
   };
-
-  Status open_files(const EngineOptions& options) {
-    Status s = read_sidecar(options.sidecar, program_.sidecar_bytes, program_.sidecar_digest, &sidecar_);
-    if (!s.ok()) return s;
-    return open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
-  }
-
-  Status open_device(const EngineOptions& options) {
-    if (Status s = check_device(); !s.ok()) return s;
-    if (Status s = check_memory(options.mem_bytes); !s.ok()) return s;
-    return cuda_status(allocate(), "allocating the model's memory");
-  }
 
   /// A program holds code for the architectures it was built for: say so before anything is loaded.
   Status check_device() {
@@ -236,23 +237,16 @@ class Engine {
     }
   }
 
-  cudaError_t reset_state() {
-    position_ = submitted_ = ahead_until_ = 0;
-    LANE_TRY(cudaStreamSynchronize(main_stream()));
-    LANE_TRY(cudaMemsetAsync(memory_.state.base, 0, program_.state_bytes, main_stream()));
-    return cudaStreamSynchronize(main_stream());
+  Status check_room(size_t count) const {
+    if (count <= size_t(context() - position_)) return {};
+    return usage_error(std::to_string(count) + " tokens at position " + std::to_string(position_) +
+                       ": the context has room for " + std::to_string(context()));
   }
 
-  Status room_for(int count) const {
-    if (count <= context_ - position_) return {};
-    return usage_error("position " + std::to_string(position_) + " and " + std::to_string(count) +
-                       " tokens more: the context has " + std::to_string(context_) + " positions");
-  }
-
-  Status check_ids(const int* ids, int count) const {
-    for (int i = 0; i < count; ++i) {
+  Status check_ids(const int32_t* ids, size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
       if (ids[i] >= 0 && ids[i] < vocabulary_rows()) continue;
-      return usage_error("token id " + std::to_string(ids[i]) + ": the vocabulary has ids 0 to " +
+      return usage_error("token id " + std::to_string(ids[i]) + "; accepted are 0 to " +
                          std::to_string(vocabulary_rows() - 1));
     }
     return {};
@@ -262,11 +256,11 @@ class Engine {
   const Entry& latest() const { return entries_[size_t((steps_ - uint64_t(submitted_ - position_) - 1) % kEntries)]; }
 
   /// The form with the most rows that `count` tokens fill. Forms that take batches are passed over.
-  int largest_chunk(int count) const {
+  int largest_chunk(size_t count) const {
     int best = 0;
     for (int f = 1; f < program_.form_count; ++f) {
       const FormInfo& form = program_.forms[f];
-      if (form.sequences == 1 && form.rows <= count && form.rows > program_.forms[best].rows) best = f;
+      if (form.sequences == 1 && size_t(form.rows) <= count && form.rows > program_.forms[best].rows) best = f;
     }
     return best;
   }
@@ -307,7 +301,7 @@ class Engine {
   cudaStream_t main_stream() const { return streams_[0]; }
 
   const ProgramInfo& program_;
-  int context_ = 0;
+  EngineOptions options_;
   Sidecar sidecar_;
   Shards shards_;
   Memory memory_;
@@ -321,7 +315,7 @@ class Engine {
   std::vector<cudaGraphExec_t> graphs_;
   int position_ = 0;   // tokens fed, as the caller counts
   int submitted_ = 0;  // tokens fed, as queued: more where the host runs ahead
-  int ahead_until_ = 0;
+  int64_t ahead_until_ = 0;
   uint64_t steps_ = 0;  // queued since the start
 };
 

@@ -31,7 +31,7 @@ struct PlacementInfo {
   uint64_t offset, bytes;  // in the shard's file or the sidecar's payload
   uint64_t device_offset;  // in the weights' allocation
   Load load;
-  int positions;            // RotaryTable: rows
+  int positions;     // RotaryTable: rows
   double magnitude;  // RotaryTable: multiplies cos and sin
 };
 

@@ -60,8 +60,8 @@ int PREFIX_vocabulary_rows(const void* model) { return PREFIX::model_vocabulary_
 int PREFIX_prefill(void* model, const int* ids, int count) { return PREFIX::model_prefill(model, ids, count); }
 int PREFIX_decode(void* model, int id) { return PREFIX::model_decode(model, id); }
 int PREFIX_logits(void* model, float* row) { return PREFIX::model_logits(model, row); }
-int PREFIX_sample(void* model, float temperature, int top_k, float top_p, float min_p, uint64_t seed, int* id) {
-  return PREFIX::model_sample(model, temperature, top_k, top_p, min_p, seed, id);
+int PREFIX_sample(void* model, double temperature, int top_k, double top_p, double min_p, uint64_t seed, int* id) {
+  return PREFIX::model_sample(model, {temperature, top_k, top_p, min_p, seed}, id);
 }
 int PREFIX_reset(void* model) { return PREFIX::model_reset(model); }
 const char* PREFIX_message(const void* model) { return PREFIX::model_message(model); }
