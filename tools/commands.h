@@ -1,6 +1,7 @@
 // The commands of lanec, each taking what its command line said. They throw; only main catches.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "lane/options.h"
 
@@ -19,12 +20,8 @@ void build_command(const CompileArguments& arguments);
 
 void inspect_command(const std::string& model, bool json);
 
-struct TokenizeArguments {
-  std::string model, text, file, pre;
-  bool text_given = false;
-  bool no_special = false, no_bos = false;
-};
-void tokenize_command(const TokenizeArguments& arguments);
+/// `words`: the command line after "tokenize"; runtime/command_line.h reads it, as it does an emitted program's.
+void tokenize_command(const std::vector<std::string>& words);
 
 /// Writes to standard output. Throws IoError where that fails.
 void print(const std::string& text);

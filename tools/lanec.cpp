@@ -77,32 +77,27 @@ void add_inspect(CLI::App& app, std::string& model, bool& json) {
   command->final_callback([&] { inspect_command(model, json); });
 }
 
-void add_tokenize(CLI::App& app, TokenizeArguments& a) {
-  CLI::App* command = app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
-  command->add_option("model", a.model, "GGUF checkpoint, or a vocabulary alone")->required();
-  CLI::Option* text = command->add_option("-p,--prompt", a.text, "the text");
-  command->add_option("-f,--file", a.file, "a file holding the text");
-  command->add_flag("--no-special", a.no_special, "special tokens in the text are text");
-  command->add_flag("--no-bos", a.no_bos, "no begin or end token is added");
-  command->add_option("--pre", a.pre, "pre-tokenizer, instead of the checkpoint's tokenizer.ggml.pre");
-  command->final_callback([&a, text] {
-    a.text_given = text->count() > 0;
-    tokenize_command(a);
-  });
+/// These two have the command line of the programs themselves, which the runtime reads.
+bool dispatch(int argc, char** argv) {
+  if (argc < 2) return false;
+  const std::string command = argv[1];
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  if (command == "tokenize") tokenize_command(words);
+  return command == "tokenize";
 }
 
 int run(int argc, char** argv) {
+  if (dispatch(argc, argv)) return 0;
   CLI::App app("lanec: an ahead-of-time compiler from GGUF checkpoints to CUDA programs", "lanec");
   app.set_version_flag("--version", std::string("lanec ") + LANE_VERSION);
   app.require_subcommand(1);
   CompileArguments compile_arguments, build_arguments;
-  TokenizeArguments tokenize_arguments;
   std::string inspected;
   bool json = false;
   add_compile(app, compile_arguments);
   add_build(app, build_arguments);
   add_inspect(app, inspected, json);
-  add_tokenize(app, tokenize_arguments);
+  app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,36 +1,41 @@
-#include <fmt/format.h>
-
-#include <fstream>
-#include <sstream>
-
 #include "commands.h"
 #include "lane/error.h"
 #include "lane/inspect.h"
 #include "lane/vocabulary.h"
+#include "runtime/command_line.h"
+#include "runtime/generate.h"
 
 namespace lane::tools {
+
+namespace rt = LANE_NAMESPACE;
+
+namespace {
+
+/// The runtime reports by value; its messages begin with the refusal's name.
+void check(const rt::Status& status) {
+  if (status.ok()) return;
+  const size_t name = status.message.find(": ") + 2;
+  if (status.code == rt::kExitUsage) throw UsageError(status.message.substr(name));
+  if (status.code == rt::kExitEnvironment) throw IoError(status.message.substr(name));
+  throw InternalError(status.message);
+}
+
+}  // namespace
 
 void inspect_command(const std::string& model, bool json) {
   const Checkpoint checkpoint = read_checkpoint(model);
   print(json ? inspect_json(checkpoint) : to_text(checkpoint));
 }
 
-void tokenize_command(const TokenizeArguments& arguments) {
-  if (arguments.text_given == !arguments.file.empty()) throw UsageError("tokenize takes one of -p TEXT and -f FILE");
-  std::string text = arguments.text;
-  if (!arguments.file.empty()) {
-    std::ifstream file(arguments.file, std::ios::binary);
-    std::ostringstream bytes;
-    if (file && file.peek() != std::ifstream::traits_type::eof()) bytes << file.rdbuf();
-    if (!file.is_open() || file.bad() || bytes.bad()) {
-      throw IoError(fmt::format("{}: cannot be read", printable(arguments.file)));
-    }
-    text = bytes.str();
-  }
-  const Checkpoint checkpoint = read_checkpoint(arguments.model);
-  const VocabularySource source = describe_vocabulary(checkpoint, arguments.pre);
-  const Vocabulary vocabulary = read_vocabulary(checkpoint, source);
-  print(tokenize_json(vocabulary, text, !arguments.no_bos, !arguments.no_special) + "\n");
+void tokenize_command(const std::vector<std::string>& words) {
+  rt::RunOptions options;
+  check(rt::parse_command_line(words, rt::kLanecTokenize, &options));
+  if (options.help) return print(rt::usage_text("lanec tokenize", rt::kLanecTokenize));
+  std::string text;
+  check(rt::prompt_text(options, &text));
+  const Checkpoint checkpoint = read_checkpoint(options.model);
+  const Vocabulary vocabulary = read_vocabulary(checkpoint, describe_vocabulary(checkpoint, options.pre));
+  print(tokenize_json(vocabulary, text, options.bos, options.specials) + "\n");
 }
 
 }  // namespace lane::tools

@@ -16,7 +16,8 @@ struct Program {
 };
 
 Program emit(const Lane& lane);
-/// Throws InternalError: unbalanced text, an include left, bytes outside printable ASCII.
+/// Throws InternalError: unbalanced text, an include left, bytes outside printable ASCII (the embedded files may hold
+/// UTF-8).
 void verify(const Program& program);
 std::string to_text(const Program& program);  // the .cu
 

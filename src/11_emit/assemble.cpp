@@ -53,7 +53,7 @@ std::string interface(std::string_view prefix) {
   std::string text = R"(
 extern "C" {
 int PREFIX_open(const char* checkpoint, const char* sidecar, int context, void** model, char* message, size_t bytes) {
-  return PREFIX::model_open(PREFIX::kProgram, checkpoint, sidecar, context, model, message, bytes);
+  return PREFIX::model_open(PREFIX::kModel, checkpoint, sidecar, context, model, message, bytes);
 }
 int PREFIX_context(const void* model) { return PREFIX::model_context(model); }
 int PREFIX_vocabulary_rows(const void* model) { return PREFIX::model_vocabulary_rows(model); }
@@ -69,7 +69,7 @@ void PREFIX_close(void* model) { PREFIX::model_close(model); }
 }
 
 #ifndef LANE_NO_MAIN
-int main(int argc, char** argv) { return PREFIX::program_main(PREFIX::kProgram, argc, argv); }
+int main(int argc, char** argv) { return PREFIX::program_main(PREFIX::kModel, argc, argv); }
 #endif
 )";
   constexpr std::string_view kMark = "PREFIX";

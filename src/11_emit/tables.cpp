@@ -64,7 +64,7 @@ std::string program_info(const Lane& lane) {
     sequences = std::max(sequences, form.schedule.sequences);
     tokens = std::max(tokens, form.schedule.sequences * form.schedule.rows_per_sequence);
   }
-  std::string text = "constexpr ProgramInfo kProgram = {\n";
+  std::string text = "constexpr ProgramInfo kModel = {\n";
   auto field = [&](const std::string& value, const char* what) {
     text += fmt::format("    {},  // {}\n", value, what);
   };
