@@ -1,5 +1,7 @@
 // Schedules made by hand or at random, for the passes after planning.
 #pragma once
+#include <fmt/format.h>
+
 #include <random>
 #include <string>
 
@@ -28,12 +30,12 @@ inline Schedule decoder_schedule(int layers, std::mt19937& random) {
   int x = make("x");
   s.launches.push_back(touch_buffers({}, {x}));
   for (int l = 0; l < layers; ++l) {
-    const std::string n = std::to_string(l);
-    const int norm = make("norm_" + n), q = make("q_" + n), k = make("k_" + n), v = make("v_" + n), a = make("a_" + n);
+    const int norm = make(fmt::format("norm_{}", l)), q = make(fmt::format("q_{}", l)),
+              k = make(fmt::format("k_{}", l)), v = make(fmt::format("v_{}", l)), a = make(fmt::format("a_{}", l));
     s.launches.push_back(touch_buffers({x}, {norm}));
     for (int p : {q, k, v}) s.launches.push_back(touch_buffers({norm}, {p}));
     s.launches.push_back(touch_buffers({q, k, v}, {a}));
-    const int next = make("x_" + n);
+    const int next = make(fmt::format("x_{}", l));
     s.launches.push_back(touch_buffers({x, a}, {next}));
     x = next;
   }
@@ -45,7 +47,7 @@ inline Schedule random_schedule(int launches, std::mt19937& random) {
   Schedule s;
   std::uniform_int_distribution<uint64_t> bytes(1, 50000);
   for (int i = 0; i < launches; ++i) {
-    s.buffers.push_back({"b" + std::to_string(i), bytes(random)});
+    s.buffers.push_back({fmt::format("b{}", i), bytes(random)});
     std::vector<int> reads;
     for (int r = 0; r < 3 && i > 0; ++r) reads.push_back(i - 1 - int(random() % uint32_t(std::min(i, 8))));
     s.launches.push_back(touch_buffers(reads, {i}));
