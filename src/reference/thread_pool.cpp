@@ -6,7 +6,7 @@ namespace lane::reference {
 
 ThreadPool::ThreadPool(int threads) {
   const int64_t wanted = threads > 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
-  for (int64_t i = 1; i < wanted; ++i) threads_.emplace_back([this, i] { work(i); });
+  for (int64_t i = 1; i < wanted; ++i) threads_.emplace_back([this] { work(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -27,22 +27,24 @@ void ThreadPool::for_each_piece(int64_t count, const std::function<void(int64_t,
     const std::lock_guard lock(mutex_);
     body_ = &body;
     count_ = count;
+    next_piece_ = 0;
     running_ = int64_t(threads_.size());
     ++loop_;
   }
   start_.notify_all();
-  run_piece(0);
+  run_pieces();
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return running_ == 0; });
 }
 
-void ThreadPool::run_piece(int64_t index) {
-  const int64_t pieces = int64_t(threads_.size()) + 1;
-  const int64_t begin = count_ * index / pieces, end = count_ * (index + 1) / pieces;
-  if (begin < end) (*body_)(begin, end);
+/// Several pieces a thread, taken as each is ready for more: a core that others use holds nobody up.
+void ThreadPool::run_pieces() {
+  const int64_t pieces = std::min(count_, (int64_t(threads_.size()) + 1) * 4);
+  for (int64_t i = next_piece_++; i < pieces; i = next_piece_++)
+    (*body_)(count_ * i / pieces, count_ * (i + 1) / pieces);
 }
 
-void ThreadPool::work(int64_t index) {
+void ThreadPool::work() {
   uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -50,7 +52,7 @@ void ThreadPool::work(int64_t index) {
     if (stop_) return;
     seen = loop_;
     lock.unlock();
-    run_piece(index);
+    run_pieces();
     lock.lock();
     if (--running_ == 0) done_.notify_one();
   }

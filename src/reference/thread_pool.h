@@ -1,5 +1,6 @@
 // Loops over all cores. Private to this library.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -19,14 +20,15 @@ class ThreadPool {
   void for_each_piece(int64_t count, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  void work(int64_t index);
-  void run_piece(int64_t index);
+  void work();
+  void run_pieces();
 
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable start_, done_;
   const std::function<void(int64_t, int64_t)>* body_ = nullptr;
   int64_t count_ = 0;
+  std::atomic<int64_t> next_piece_ = 0;
   uint64_t loop_ = 0;  // how many loops have begun
   int64_t running_ = 0;
   bool stop_ = false;
