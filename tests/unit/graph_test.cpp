@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
+#include <sstream>
 
 #include "lane/error.h"
 
@@ -261,6 +263,33 @@ TEST(Lift, ExpertShapes) {
   EXPECT_EQ(shape("g"), "2 x 15");
   EXPECT_EQ(shape("d"), "2 x 12");
   EXPECT_EQ(shape("y"), "2 x 4");
+}
+
+std::string logos_page() {
+  std::ifstream file(LANE_SOURCE_DIR "/docs/logos.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(LogosPage, ItsExampleLifts) {
+  const std::string page = logos_page(), fence = "```logos\n";
+  const size_t begin = page.find(fence) + fence.size();
+  const StepGraph graph = lift(parse_logos(std::string_view(page).substr(begin, page.find("```", begin) - begin)));
+  verify(graph);
+  EXPECT_EQ(graph.ops.size(), 21u);
+  EXPECT_EQ(graph.outputs.size(), 2u);
+}
+
+TEST(LogosPage, HasARowForEveryPhrase) {
+  const std::string page = logos_page();
+  for (const OpRow& row : op_rows()) {
+    if (row.phrase.empty()) continue;
+    const size_t at = page.find("\n| " + std::string(row.phrase) + " | ");
+    ASSERT_NE(at, page.npos) << row.phrase;
+    const std::string line = page.substr(at + 1, page.find('\n', at + 1) - at);
+    for (OptionKey key : all_options(row)) EXPECT_NE(line.find(option_name(key)), line.npos) << line;
+  }
 }
 
 TEST(VerifyGraph, FindsDamage) {
