@@ -61,11 +61,15 @@ inline Status system_error(const std::string& what, const std::string& path) {
   return io_error(path + ": " + what + ": " + std::strerror(errno));
 }
 
+/// Everything in the file, or on standard input. Stops at what no prompt can be, so that an endless file ends too.
 inline Status read_text(const std::string& path, std::string* out) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) return system_error("cannot open", path);
   char block[65536];
-  for (size_t got; (got = std::fread(block, 1, sizeof block, file)) > 0;) out->append(block, got);
+  for (size_t got = 1; got > 0 && out->size() < kLongestText;) {
+    got = std::fread(block, 1, sizeof block, file);
+    out->append(block, got);
+  }
   const Status status = std::ferror(file) ? system_error("cannot read", path) : Status{};
   if (file != stdin) std::fclose(file);
   return status;

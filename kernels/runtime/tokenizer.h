@@ -18,6 +18,9 @@
 
 namespace LANE_NAMESPACE {
 
+/// Texts are shorter than this many bytes: positions in them are 32-bit, a space of SentencePiece takes three.
+constexpr size_t kLongestText = size_t{1} << 30;
+
 struct EncodeOptions {
   bool bos = true;       // begin and end tokens, where the vocabulary asks for them
   bool specials = true;  // control tokens spelled out in the text are those tokens; false: they are text
@@ -96,8 +99,9 @@ class Tokenizer {
   /// The ids of `text`, appended to `*ids`. Bytes that are no UTF-8 are encoded too: SPM spells each as a byte token,
   /// BPE as U+FFFD. Refuses texts of 1 GiB and more.
   Status encode(std::string_view text, const EncodeOptions& options, std::vector<int32_t>* ids) const {
-    if (text.size() >= size_t{1} << 30)
+    if (text.size() >= kLongestText) {
       return usage_error("a text of " + std::to_string(text.size()) + " bytes; accepted are less than 1 GiB");
+    }
     if (options.bos && v_.source.add_bos) ids->push_back(v_.source.bos);
     bool after_special = true;  // the start counts: a space goes before the first word as well
     for (const Fragment& f : cut_specials(text, options.specials)) {

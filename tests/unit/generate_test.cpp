@@ -161,6 +161,18 @@ TEST_F(GenerateTest, AnEmptyPromptIsTheBeginTokenAlone) {
   EXPECT_EQ(run({"-p", "", "--no-bos"}).code, kExitUsage);
 }
 
+TEST_F(GenerateTest, TakesAFilesExactBytes) {
+  TempFolder folder;
+  const std::string path = (folder / "prompt").string();
+  write_file(path, "\\n\n");  // a backslash, an n and a newline
+  ASSERT_TRUE(run({"-f", path, "-n", "0", "--no-bos"}).ok());
+  EXPECT_EQ(result_.prompt_ids, (Ids{3 + 0xE2, 3 + 0x96, 3 + 0x81, 3 + '\\', 3 + 'n', 3 + '\n'}));
+  ASSERT_TRUE(run({"-p", "\\n", "-n", "0", "--no-bos"}).ok());
+  EXPECT_EQ(result_.prompt_ids.back(), 3 + '\n');
+  EXPECT_EQ(run({"-f", path + "s"}).code, kExitEnvironment);
+  EXPECT_EQ(run({"-f", folder.path().string()}).code, kExitEnvironment);  // a folder
+}
+
 TEST_F(GenerateTest, SamplesNoPadding) {
   ASSERT_TRUE(run({"--tokens", "68", "-n", "30", "--temp", "1000", "--seed", "3"}).ok());
   for (int32_t id : result_.ids) EXPECT_LT(id, (*file_).tokens());
