@@ -13,11 +13,8 @@ struct Heads {
 
 Heads heads(const Source& source, const Block& block) {
   const auto index = size_t(block.index);
-  const auto counts = source.keys.by_layer("attention.head_count", source.blocks);
-  if (!counts)
-    source.keys.refuse("attention.head_count", fmt::format("no key '{}'", source.keys.full("attention.head_count")),
-                       "an integer");
-  Heads result{.heads = (*counts)[index], .groups = (*counts)[index], .width = 0, .value_width = 0};
+  const int64_t count = source.keys.required_by_layer("attention.head_count", source.blocks)[index];
+  Heads result{.heads = count, .groups = count, .width = 0, .value_width = 0};
   if (const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0}))
     result.groups = (*groups)[index];
   if (result.groups == 0 || result.heads % result.groups != 0)
@@ -111,7 +108,7 @@ Attention attention(const Source& source, const Block& block) {
                    .gated = row.gated_attention};
   result.scale = score_scale(source, of);
   result.window = window(source, block);
-  if (row.score_cap > 0) result.score_cap = source.keys.real("attn_logit_softcapping").value_or(row.score_cap);
+  if (row.score_cap > 0) result.score_cap = source.keys.positive("attn_logit_softcapping").value_or(row.score_cap);
   if (row.value_scale_key) result.value_scale = source.keys.real("attention.value_scale").value_or(1);
   if (row.clamp_key) result.clamp = source.keys.real("attention.clamp_kqv").value_or(0);
   take_projections(source, block, of, result);

@@ -37,8 +37,10 @@ Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, const 
   source.width = keys.required_integer("embedding_length");
   source.model_ctx = keys.required_integer("context_length");
   source.ctx = chosen_context(options, source.model_ctx);
-  source.epsilon = keys.required_real(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
-                                                                : "attention.layer_norm_epsilon");
+  if (!keys.boolean("attention.causal").value_or(true))
+    throw NotYetError("attention that sees later tokens (attention.causal)");
+  source.epsilon = keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
+                                                                    : "attention.layer_norm_epsilon");
   return source;
 }
 
@@ -79,7 +81,7 @@ int64_t vocabulary(const Source& source, int64_t rows) {
 
 double scale(const Source& source, Scale kind, std::string_view key, double otherwise) {
   const auto value = [&] {
-    return otherwise == 0 ? source.keys.required_real(key) : source.keys.real(key).value_or(otherwise);
+    return otherwise == 0 ? source.keys.required_positive(key) : source.keys.positive(key).value_or(otherwise);
   };
   switch (kind) {
     case Scale::None:
@@ -108,7 +110,7 @@ void describe_ends(const Source& source, ModelSpec& spec) {
   spec.residual_scale = scale(source, row.residual_scale, "residual_scale", row.residual_scale_default);
   spec.logit_scale = scale(source, row.logit_scale, "logit_scale", row.logit_scale_default);
   if (row.logit_cap_key || row.logit_cap > 0)
-    spec.logit_cap = source.keys.real("final_logit_softcapping").value_or(row.logit_cap);
+    spec.logit_cap = source.keys.positive("final_logit_softcapping").value_or(row.logit_cap);
 }
 
 }  // namespace

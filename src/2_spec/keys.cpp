@@ -35,7 +35,7 @@ double decimal(float value) { return std::strtod(fmt::format("{}", value).c_str(
 
 int64_t Keys::in_range(std::string_view key, int64_t value, Range range) const {
   if (value < range.low || value > range.high)
-    refuse(key, fmt::format("'{}' = {}", full(key), value), fmt::format("{} to {}", range.low, range.high));
+    refuse(key, fmt::format("{}", value), fmt::format("{} to {}", range.low, range.high));
   return value;
 }
 
@@ -50,8 +50,14 @@ std::optional<double> Keys::real(std::string_view key) {
   asked_.insert(full(key));
   const auto value = checkpoint_.real(full(key));
   if (!value) return std::nullopt;
-  if (!std::isfinite(*value)) refuse(key, fmt::format("'{}' = {}", full(key), *value), "a finite number");
+  if (!std::isfinite(*value)) refuse(key, fmt::format("{}", *value), "a finite number");
   return checkpoint_.find(full(key))->type == MetaType::F32 ? decimal(float(*value)) : *value;
+}
+
+std::optional<double> Keys::positive(std::string_view key) {
+  const auto value = real(key);
+  if (value && *value <= 0) refuse(key, fmt::format("{}", *value), "a number over 0");
+  return value;
 }
 
 std::optional<bool> Keys::boolean(std::string_view key) {
@@ -78,29 +84,35 @@ std::optional<std::vector<int64_t>> Keys::by_layer(std::string_view key, int64_t
   asked_.insert(full(key));
   auto values = *checkpoint_.integers(full(key));
   if (int64_t(values.size()) != layers)
-    refuse(key, fmt::format("'{}' with {} values", full(key), values.size()),
-           fmt::format("one for each of {} blocks", layers));
+    refuse(key, fmt::format("{} values", values.size()), fmt::format("{} values", layers));
   for (int64_t value : values) in_range(key, value, range);
   return values;
 }
 
 int64_t Keys::required_integer(std::string_view key, Range range) {
   const auto value = integer(key, range);
-  if (!value) refuse(key, fmt::format("no key '{}'", full(key)), "an integer");
+  if (!value) refuse(key, "", "an integer");
   return *value;
 }
 
-double Keys::required_real(std::string_view key) {
-  const auto value = real(key);
-  if (!value) refuse(key, fmt::format("no key '{}'", full(key)), "a float");
+std::vector<int64_t> Keys::required_by_layer(std::string_view key, int64_t layers, Range range) {
+  auto values = by_layer(key, layers, range);
+  if (!values) refuse(key, "", "an integer, or one for each block");
+  return *std::move(values);
+}
+
+double Keys::required_positive(std::string_view key) {
+  const auto value = positive(key);
+  if (!value) refuse(key, "", "a float");
   return *value;
 }
 
 void Keys::refuse(std::string_view key, const std::string& found, const std::string& expected) const {
   const MetaEntry* entry = checkpoint_.find(full(key));
   const Shard& shard = checkpoint_.shards.front();
+  if (entry) throw CheckpointError(shard.path, entry->offset, fmt::format("'{}' = {}", full(key), found), expected);
   // A key that is missing is missed where the header ends.
-  throw CheckpointError(shard.path, entry ? entry->offset : shard.data_start, found, expected);
+  throw CheckpointError(shard.path, shard.data_start, fmt::format("no key '{}'", full(key)), expected);
 }
 
 void Keys::refuse_the_rest() const {

@@ -25,6 +25,8 @@ class Keys {
   // Absent: nullopt. Another type, or out of range: CheckpointError.
   std::optional<int64_t> integer(std::string_view key, Range range = {});
   std::optional<double> real(std::string_view key);
+  /// The same of a key that only makes sense over zero.
+  std::optional<double> positive(std::string_view key);
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string_view> string(std::string_view key);
   /// A number for each layer, from an array or from one number for all.
@@ -32,7 +34,8 @@ class Keys {
 
   // Absent: CheckpointError.
   int64_t required_integer(std::string_view key, Range range = {});
-  double required_real(std::string_view key);
+  std::vector<int64_t> required_by_layer(std::string_view key, int64_t layers, Range range = {});
+  double required_positive(std::string_view key);
 
   bool has(std::string_view key) const { return checkpoint_.find(full(key)) != nullptr; }
   bool is_array(std::string_view key) const;
@@ -44,7 +47,7 @@ class Keys {
   /// Throws NotYetError naming the keys of the architecture that nobody asked for.
   void refuse_the_rest() const;
 
-  /// CheckpointError at the key: what it says, and what is accepted.
+  /// CheckpointError at the key: the value found (whatever it is where the key is missing), and what is accepted.
   [[noreturn]] void refuse(std::string_view key, const std::string& found, const std::string& expected) const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 LatentAttention latent_sizes(const Source& source, const Block& block) {
   Keys& keys = source.keys;
   LatentAttention result;
-  result.heads = (*keys.by_layer("attention.head_count", source.blocks))[size_t(block.index)];
+  result.heads = keys.required_by_layer("attention.head_count", source.blocks)[size_t(block.index)];
   result.rank = keys.required_integer("attention.kv_lora_rank");
   result.turned = keys.required_integer("rope.dimension_count", {.low = 2});
   const int64_t share = source.width / result.heads;

@@ -42,8 +42,8 @@ Weight factors(const Source& source, int64_t turned) {
 
 Rotary::Yarn yarn(const Source& source, double factor) {
   Rotary::Yarn result{.factor = factor, .original = original_context(source)};
-  result.fast = source.keys.real("rope.scaling.yarn_beta_fast").value_or(32);
-  result.slow = source.keys.real("rope.scaling.yarn_beta_slow").value_or(1);
+  result.fast = source.keys.positive("rope.scaling.yarn_beta_fast").value_or(32);
+  result.slow = source.keys.positive("rope.scaling.yarn_beta_slow").value_or(1);
   return result;
 }
 
@@ -57,12 +57,15 @@ double yarn_magnitude(const Source& source, double factor) {
 
 void scale(const Source& source, Rotary& rotary) {
   const auto type = source.keys.string("rope.scaling.type").value_or("linear");
-  const double factor = source.keys.real("rope.scaling.factor").value_or(1);
+  const double old_key =
+      source.keys.positive("rope.scale_linear").value_or(1);  // what files said before there were types
+  const double factor = source.keys.positive("rope.scaling.factor").value_or(old_key);
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
     throw NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
                                   source.keys.full("rope.scaling.type"), printable(type)));
-  if (factor <= 0) source.keys.refuse("rope.scaling.factor", fmt::format("{}", factor), "a number over 0");
   if (type == "yarn") {
+    if (rotary.base <= 1)
+      source.keys.refuse("rope.freq_base", fmt::format("{}", rotary.base), "a base over 1 for yarn");
     rotary.yarn = yarn(source, factor);
     rotary.magnitude *= yarn_magnitude(source, factor);
   } else if (type != "none") {
@@ -85,7 +88,7 @@ void check_sections(const Source& source, int64_t turned) {
   int64_t sum = 0;
   for (int64_t section : sections.value_or(std::vector<int64_t>{})) sum += section;
   if (sum != turned / 2)
-    source.keys.refuse("rope.dimension_sections", sections ? fmt::format("a sum of {}", sum) : "no key",
+    source.keys.refuse("rope.dimension_sections", fmt::format("a sum of {}", sum),
                        fmt::format("four numbers that add up to {}", turned / 2));
 }
 
@@ -97,14 +100,14 @@ double yarn_log_multiplier(const Source& source) {
 }
 
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {
-  const double base = source.keys.real("rope.freq_base").value_or(10000);
+  const double base = source.keys.positive("rope.freq_base").value_or(10000);
   Rotary result{.width = width, .turned = turned_values(source, width), .base = base, .pairing = source.row.pairing};
   check_sections(source, result.turned);
   result.factors = factors(source, result.turned);
-  result.magnitude = source.keys.real("rope.scaling.attn_factor").value_or(1);
+  result.magnitude = source.keys.positive("rope.scaling.attn_factor").value_or(1);
   scale(source, result);
   if (windowed && source.row.window_base > 0)
-    result.base = source.keys.real("rope.freq_base_swa").value_or(source.row.window_base);
+    result.base = source.keys.positive("rope.freq_base_swa").value_or(source.row.window_base);
   if (windowed && source.row.window_unscaled) {
     result.linear = result.magnitude = 1;
     result.yarn.reset();
