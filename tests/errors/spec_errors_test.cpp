@@ -1,0 +1,262 @@
+// Checkpoints that a reader takes and that are no model lanec compiles: one change each to a sound one.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lane/error.h"
+#include "lane/gguf.h"
+#include "lane/spec.h"
+#include "support/expect_error.h"
+#include "support/files.h"
+#include "support/golden_case.h"
+#include "support/recipe.h"
+
+namespace lane::test {
+namespace {
+
+using nlohmann::json;
+
+ModelSpec describe(const json& recipe, int64_t ctx = 0) {
+  const TempFolder folder;
+  write_checkpoint(recipe, folder / "model.gguf");
+  Options options;
+  options.ctx = ctx;
+  return describe_model(read_checkpoint(folder / "model.gguf"), options);
+}
+
+json recipe_of(const std::string& name) { return load_case(name).recipe; }
+
+void drop_key(json& recipe, const std::string& key) {
+  auto& metadata = recipe["metadata"];
+  for (auto entry = metadata.begin(); entry != metadata.end(); ++entry)
+    if ((*entry)[0] == key) return void(metadata.erase(entry));
+  FAIL() << key;
+}
+
+void set_key(json& recipe, const std::string& key, const std::string& type, const json& value) {
+  for (auto& entry : recipe["metadata"])
+    if (entry[0] == key) return void(entry = {key, type, value});
+  recipe["metadata"].push_back({key, type, value});
+}
+
+json& tensor(json& recipe, const std::string& name) {
+  for (auto& entry : recipe["tensors"])
+    if (entry["name"] == name) return entry;
+  throw std::runtime_error("no tensor " + name);
+}
+
+void drop_tensor(json& recipe, const std::string& name) {
+  auto& tensors = recipe["tensors"];
+  for (auto entry = tensors.begin(); entry != tensors.end(); ++entry)
+    if ((*entry)["name"] == name) return void(tensors.erase(entry));
+  FAIL() << name;
+}
+
+void add_tensor(json& recipe, const std::string& name, const json& shape) {
+  recipe["tensors"].push_back(
+      {{"name", name}, {"shape", shape}, {"type", "F32"}, {"fill", {{"kind", "uniform"}, {"mean", 0.0}, {"sd", 1.0}}}});
+}
+
+TEST(SpecErrors, UnknownArchitecture) {
+  json recipe = recipe_of("llama-f32");
+  recipe["architecture"] = "bert\nX";
+  expect_error<NotYetError>({"architecture 'bert\\x0aX'", "accepted are", "llama, mimo2", "qwen35moe"},
+                            [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, EachRequiredKeyIsNamedWhereItIsMissing) {
+  for (const char* key :
+       {"llama.block_count", "llama.context_length", "llama.embedding_length", "llama.feed_forward_length",
+        "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
+    json recipe = recipe_of("llama-f32");
+    drop_key(recipe, key);
+    expect_error<CheckpointError>({"model.gguf", std::string("no key '") + key + "'"}, [&] { describe(recipe); });
+  }
+}
+
+TEST(SpecErrors, KeyOfAnotherType) {
+  json recipe = recipe_of("llama-f32");
+  set_key(recipe, "llama.block_count", "str", "two");
+  expect_error<CheckpointError>("llama.block_count", [&] { describe(recipe); });
+  recipe = recipe_of("llama-f32");
+  set_key(recipe, "llama.rope.freq_base", "u32", 10000);
+  expect_error<CheckpointError>("llama.rope.freq_base", [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, NumbersOutOfRange) {
+  const std::tuple<const char*, const char*, json, const char*> changes[] = {
+      {"llama.block_count", "u32", 0, "1 to 512"},
+      {"llama.block_count", "u32", 513, "1 to 512"},
+      {"llama.block_count", "u32", 4294967295u, "1 to 512"},
+      {"llama.attention.head_count", "u32", 0, "1 to"},
+      {"llama.attention.head_count_kv", "u32", 3, "a divisor of the 4 heads"},
+      {"llama.attention.head_count_kv", "u32", 0, "a divisor of the 4 heads"},
+      {"llama.attention.head_count_kv", "arr_i32", {2, 2, 2}, "2 values"},
+      {"llama.rope.dimension_count", "u32", 63, "an even number"},
+      {"llama.rope.dimension_count", "u32", 66, "at most the 64 values"},
+      {"llama.rope.freq_base", "f32", 0.0, "a number over 0"},
+      {"llama.rope.scaling.factor", "f32", -2.0, "a number over 0"},
+      {"llama.attention.layer_norm_rms_epsilon", "f32", 0.0, "a number over 0"},
+      {"llama.vocab_size", "u32", 600, "512 rows"},
+  };
+  for (const auto& [key, type, value, accepted] : changes) {
+    json recipe = recipe_of("llama-f32");
+    set_key(recipe, key, type, value);
+    expect_error<CheckpointError>({std::string(key).substr(6), accepted}, [&] { describe(recipe); });
+  }
+}
+
+TEST(SpecErrors, MissingTensorsAreNamed) {
+  const std::pair<const char*, const char*> tensors[] = {
+      {"llama-f32", "token_embd.weight"},
+      {"llama-f32", "output_norm.weight"},
+      {"llama-f32", "blk.1.attn_q.weight"},
+      {"llama-f32", "blk.0.ffn_down.weight"},
+      {"qwen2-f32", "blk.0.attn_k.bias"},
+      {"qwen3-f32", "blk.1.attn_q_norm.weight"},
+      {"gemma3-f32", "blk.6.post_ffw_norm.weight"},
+      {"gptoss-f32", "blk.0.attn_sinks.weight"},
+      {"deepseek2-f32", "blk.1.attn_k_b.weight"},
+      {"qwen35-f32", "blk.0.ssm_a"},
+      {"lfm2-f32", "blk.0.shortconv.conv.weight"},
+      {"mixtral-f32", "blk.1.ffn_gate_inp.weight"},
+      {"phi2-f32", "output.bias"},
+  };
+  for (const auto& [name, missing] : tensors) {
+    json recipe = recipe_of(name);
+    drop_tensor(recipe, missing);
+    expect_error<CheckpointError>({"model.gguf", std::string("no tensor '") + missing + "'"},
+                                  [&] { describe(recipe); });
+  }
+}
+
+TEST(SpecErrors, ShapesUnlikeTheMetadata) {
+  const std::tuple<const char*, const char*, json, const char*, const char*> changes[] = {
+      {"llama-f32", "blk.0.attn_q.weight", {256, 255}, "256 x 256 by the metadata", "256 x 255 in the file"},
+      {"llama-f32", "blk.0.attn_k.weight", {256, 256}, "128 x 256 by the metadata", "256 x 256 in the file"},
+      {"llama-f32", "blk.1.ffn_up.weight", {511, 256}, "512 x 256 by the metadata", "511 x 256 in the file"},
+      {"llama-f32", "output_norm.weight", {255}, "256 by the metadata", "255 in the file"},
+      {"llama-f32", "output.weight", {511, 256}, "512 x 256 by the metadata", "511 x 256 in the file"},
+      {"mixtral-f32", "blk.0.ffn_up_exps.weight", {3, 256, 256}, "4 x 256 x 256 by", "3 x 256 x 256 in"},
+      {"llama3-f32", "rope_freqs.weight", {33}, "32 by the metadata", "33 in the file"},
+  };
+  for (const auto& [name, changed, shape, declared, bound] : changes) {
+    json recipe = recipe_of(name);
+    tensor(recipe, changed)["shape"] = shape;
+    tensor(recipe, changed)["fill"] = {{"kind", "uniform"}, {"mean", 0.0}, {"sd", 1.0}};
+    expect_error<ShapeError>({changed, declared, bound}, [&] { describe(recipe); });
+    try {
+      describe(recipe);
+    } catch (const ShapeError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::Checkpoint);
+    }
+  }
+}
+
+TEST(SpecErrors, KeysThatWouldChangeTheMathematics) {
+  const std::tuple<const char*, const char*, json, const char*> changes[] = {
+      {"llama.rope.scaling.type", "str", "dynamic", "'llama.rope.scaling.type' = 'dynamic'; accepted are none, linear"},
+      {"llama.attention.sliding_window", "u32", 16, "'llama.attention.sliding_window'"},
+      {"llama.logit_scale", "f32", 2.0, "'llama.logit_scale'"},
+      {"llama.attn_logit_softcapping", "f32", 30.0, "'llama.attn_logit_softcapping'"},
+      {"llama.attention.causal", "bool", false, "attention.causal"},
+      {"llama.never\x1b[31m", "u32", 1, "'llama.never\\x1b[31m'"},
+  };
+  for (const auto& [key, type, value, named] : changes) {
+    json recipe = recipe_of("llama-f32");
+    set_key(recipe, key, type, value);
+    expect_error<NotYetError>(named, [&] { describe(recipe); });
+  }
+}
+
+TEST(SpecErrors, KeysThatAreSwitchedOffAreFine) {
+  json recipe = recipe_of("llama-f32");
+  set_key(recipe, "llama.attention.sliding_window", "u32", 0);
+  set_key(recipe, "llama.attention.causal", "bool", true);
+  set_key(recipe, "llama.rope.scaling.type", "str", "none");
+  set_key(recipe, "llama.expert_count", "u32", 0);
+  EXPECT_EQ(to_text(describe(recipe)), to_text(describe(recipe_of("llama-f32"))));
+}
+
+TEST(SpecErrors, RoutingThatIsNotKnown) {
+  json recipe = recipe_of("deepseek2-f32");
+  set_key(recipe, "deepseek2.expert_gating_func", "u32", 4);
+  expect_error<NotYetError>("'deepseek2.expert_gating_func' = 4", [&] { describe(recipe); });
+  recipe = recipe_of("mixtral-f32");
+  set_key(recipe, "llama.expert_used_count", "u32", 5);
+  expect_error<CheckpointError>({"'llama.expert_used_count' = 5", "1 to 4"}, [&] { describe(recipe); });
+  recipe = recipe_of("mixtral-f32");
+  set_key(recipe, "llama.expert_count", "u32", 1025);
+  expect_error<CheckpointError>({"'llama.expert_count' = 1025", "0 to 1024"}, [&] { describe(recipe); });
+  recipe = recipe_of("qwen3-f32");
+  set_key(recipe, "qwen3.expert_count", "u32", 4);
+  expect_error<NotYetError>("routed experts in architecture 'qwen3'", [&] { describe(recipe); });
+  recipe = recipe_of("deepseek2-f32");
+  set_key(recipe, "deepseek2.expert_gating_func", "u32", 2);
+  set_key(recipe, "deepseek2.expert_group_count", "u32", 3);
+  expect_error<CheckpointError>({"expert_group_count", "a divisor of the 4 experts"}, [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, TensorsThatNothingReads) {
+  json recipe = recipe_of("llama-f32");
+  add_tensor(recipe, "blk.0.attn_q_norm.weight", {64});
+  expect_error<CheckpointError>("tensor 'blk.0.attn_q_norm.weight', which the architecture does not use",
+                                [&] { describe(recipe); });
+  recipe = recipe_of("qwen2-f32");
+  add_tensor(recipe, "blk.2.attn_q.weight", {256, 256});
+  expect_error<CheckpointError>("tensor 'blk.2.attn_q.weight'", [&] { describe(recipe); });
+  recipe = recipe_of("qwen2-f32");
+  add_tensor(recipe, "rope_freqs.weight", {32});
+  expect_error<CheckpointError>("tensor 'rope_freqs.weight'", [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, VisionTowersAndTrailingBlocksAreLeftOut) {
+  json recipe = recipe_of("qwen3-f32");
+  const std::string plain = to_text(describe(recipe));
+  set_key(recipe, "qwen3.block_count", "u32", 3);
+  set_key(recipe, "qwen3.nextn_predict_layers", "u32", 1);
+  add_tensor(recipe, "blk.2.nextn.eh_proj.weight", {256, 512});
+  add_tensor(recipe, "v.patch_embd.weight", {4, 4});
+  add_tensor(recipe, "mm.0.weight", {4, 4});
+  const ModelSpec spec = describe(recipe);
+  EXPECT_EQ(spec.layers.size(), 2u);
+  EXPECT_EQ(spec.left_out.size(), 3u);
+  EXPECT_EQ(to_text(spec), plain + "left out 3 tensors\n");
+}
+
+TEST(SpecErrors, TokensAndRows) {
+  json recipe = recipe_of("llama-f32");
+  drop_key(recipe, "llama.vocab_size");
+  for (const char* name : {"token_embd.weight", "output.weight"}) tensor(recipe, name)["shape"] = {511, 256};
+  expect_error<CheckpointError>({"'tokenizer.ggml.tokens' with 512 tokens", "1 to the 511 rows"},
+                                [&] { describe(recipe); });
+  for (const char* name : {"token_embd.weight", "output.weight"}) tensor(recipe, name)["shape"] = {520, 256};
+  const ModelSpec spec = describe(recipe);
+  EXPECT_EQ(spec.rows, 520);
+  EXPECT_EQ(spec.tokens, 512);
+}
+
+TEST(SpecErrors, Context) {
+  const json recipe = recipe_of("llama-f32");
+  expect_error<UsageError>({"a context of 2049", "1 to the model's 2048"}, [&] { describe(recipe, 2049); });
+  expect_error<UsageError>("a context of -1", [&] { describe(recipe, -1); });
+  EXPECT_EQ(describe(recipe).ctx, 2048);
+  EXPECT_EQ(describe(recipe, 16).ctx, 16);
+  json large = recipe;
+  set_key(large, "llama.context_length", "u32", 131072);
+  EXPECT_EQ(describe(large).ctx, 4096);
+}
+
+TEST(SpecErrors, FactorsAreChosenByTheContext) {
+  const json recipe = recipe_of("phi3-f32");
+  const auto factors = [&](int64_t ctx) {
+    return std::get<Attention>(describe(recipe, ctx).layers[0].mixer).rotary->factors;
+  };
+  EXPECT_EQ(factors(32).tensor, "rope_factors_short.weight");
+  EXPECT_EQ(factors(33).tensor, "rope_factors_long.weight");
+}
+
+}  // namespace
+}  // namespace lane::test
