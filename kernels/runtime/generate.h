@@ -15,6 +15,8 @@
 //                                          though there may be fewer; so steps may be launched before they are asked
 //                                          for
 #pragma once
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -92,16 +94,19 @@ class TextOutput {
   bool reader_gone_ = false;
 };
 
-/// The file of --dump-logits: written under another name and renamed when it is whole. Little-endian machines alone: so
-/// are GGUF's.
+/// The file of --dump-logits: written under another name and renamed when it is whole; a pipe or a device is written as it
+/// is. On little-endian machines alone, as all of GGUF here.
 class LogitsFile : public LogitsSink {
  public:
-  LogitsFile(std::string path, int32_t tokens)
-      : path_(std::move(path)), part_(path_ + ".part"), tokens_(static_cast<size_t>(tokens)) {}
+  LogitsFile(std::string path, int32_t tokens) : path_(std::move(path)), tokens_(static_cast<size_t>(tokens)) {
+    struct stat info;
+    const bool special = ::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+    part_ = special ? path_ : path_ + ".part";
+  }
   ~LogitsFile() override {
     if (file_ == nullptr) return;
     std::fclose(file_);
-    std::remove(part_.c_str());
+    discard();
   }
   LogitsFile(const LogitsFile&) = delete;
   LogitsFile& operator=(const LogitsFile&) = delete;
@@ -119,13 +124,17 @@ class LogitsFile : public LogitsSink {
     if (file_ == nullptr) return {};
     const bool closed = std::fclose(file_) == 0;
     file_ = nullptr;
-    if (closed && std::rename(part_.c_str(), path_.c_str()) == 0) return {};
+    if (closed && (part_ == path_ || std::rename(part_.c_str(), path_.c_str()) == 0)) return {};
     const Status status = system_error("cannot write", path_);
-    std::remove(part_.c_str());
+    discard();
     return status;
   }
 
  private:
+  void discard() {
+    if (part_ != path_) std::remove(part_.c_str());
+  }
+
   std::string path_, part_;
   size_t tokens_;
   std::FILE* file_ = nullptr;

@@ -134,6 +134,13 @@ TEST_F(GenerateTest, LeavesNoDumpBehindAFailure) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST_F(GenerateTest, WritesADeviceAsItIs) {
+  ASSERT_TRUE(run({"--tokens", "68", "-n", "2", "--dump-logits", "/dev/null"}).ok());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_EQ(run({"--tokens", "68", "-n", "2", "--dump-logits", "/dev/full"}).code, kExitEnvironment);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
 TEST_F(GenerateTest, FillsTheContextAndStops) {
   ASSERT_TRUE(run({"--tokens", "68,69,70", "-n", "9"}, 4).ok());
   EXPECT_EQ(result_.ids.size(), 2u);
