@@ -19,6 +19,21 @@ constexpr std::array kKernels = {
     Kernel{"expert_product", "ops/matrix_product.cuh",
            "float* out, const uint8_t* w, const float* x, const int* chosen, int count, int rows, int columns, int "
            "x_rows"},
+    Kernel{"matrix_product_int8x2", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, int rows, int columns, int tokens"},
+    Kernel{"matrix_product_int8", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, int rows, int columns, int tokens"},
+    Kernel{"head_product_int8x2", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens"},
+    Kernel{"head_product_int8", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens"},
+    Kernel{"expert_product_int8x2", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, const int* chosen, int count, int rows, int columns, int "
+           "x_rows"},
+    Kernel{"expert_product_int8", "ops/matrix_product_int8.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, const int* chosen, int count, int rows, int columns, int "
+           "x_rows"},
+    Kernel{"quantize", "ops/quantize.cuh", "uint8_t* out, const float* x, int rows, int columns"},
     Kernel{"rms_norm", "ops/norm.cuh",
            "float* out, const float* x, const float* weight, const float* bias, int width, int weight_columns, float "
            "epsilon"},

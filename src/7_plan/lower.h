@@ -30,6 +30,11 @@ class Lowering {
   /// Rows of one sequence in an operand that holds all sequences'.
   int64_t rows_per_sequence(const Ref& x) const { return x.shape.rows / sequences(); }
 
+  /// The activations of `x`, rows of `columns` values, as a product of `format` takes them: floats, or integers that a
+  /// launch before it makes, once for all products that read them.
+  Arg activations(const StepOp& op, const Ref& x, int64_t columns, const Format& format);
+  /// "" or "_int8x2" or "_int8": what a product kernel's name ends with.
+  std::string product_suffix(const Format& format) const;
   /// A buffer that no value of the graph names.
   int scratch(const std::string& name, int64_t bytes);
   static Arg whole(int buffer, Access access) { return BufferArg{buffer, 0, access}; }
@@ -52,6 +57,12 @@ class Lowering {
   const Options& options_;
   const Chip& chip_;
   Schedule schedule_;
+  struct Quantized {
+    Ref source;
+    int64_t columns = 0;
+    int buffer = 0;
+  };
+  std::vector<Quantized> quantized_;
   std::vector<int> buffers_;  // of each array of the step; -1 for logits and next
 };
 

@@ -8,9 +8,10 @@
 namespace lane {
 namespace {
 
-constexpr int64_t kProductThreads = 256;  // as ops/product_rows.cuh says
-constexpr int64_t kLookupThreads = 128;   // as ops/row_lookup.cuh says
-constexpr int64_t kGroup = 32;            // weights that a thread decodes at once
+constexpr int64_t kProductThreads = 256;                                       // as ops/product_rows.cuh says
+constexpr int64_t kLookupThreads = 128;                                        // as ops/row_lookup.cuh says
+constexpr int64_t kGroup = 32;                                                 // weights that a thread decodes at once
+constexpr int64_t kQuantizeThreads = 256, kInt8x2Bytes = 80, kInt8Bytes = 48;  // as ops/quantize.cuh says
 
 const Format& format_of(const Lowering& to, const StepOp& op) {
   const Ref& w = op.operands[0];
@@ -35,6 +36,30 @@ void with_format(Launch& launch, const Format& format) {
 
 }  // namespace
 
+std::string Lowering::product_suffix(const Format& format) const {
+  if (options_.activations == Activations::F32 || format.block_elements == 1) return "";
+  return options_.activations == Activations::Int8x2 ? "_int8x2" : "_int8";
+}
+
+Arg Lowering::activations(const StepOp& op, const Ref& x, int64_t columns, const Format& format) {
+  const std::string suffix = product_suffix(format);
+  if (suffix.empty()) return in(x);
+  if (x.kind != Ref::Kind::Array) refuse(op, "activations", "they are not computed");
+  for (const Quantized& known : quantized_)
+    if (known.source == x && known.columns == columns) return whole(known.buffer, Access::Read);
+  const bool two_words = options_.activations == Activations::Int8x2;
+  const int64_t groups = x.shape.elements() / kGroup;
+  const int buffer = scratch(step_.arrays[size_t(x.index)].name + "." + suffix.substr(1),
+                             groups * (two_words ? kInt8x2Bytes : kInt8Bytes));
+  StepOp none;
+  none.ops = op.ops;
+  launch(none, "quantize", dim(ceil_div(groups, kQuantizeThreads / kWarpThreads)), dim(kQuantizeThreads),
+         {whole(buffer, Access::Write), in(x), x.shape.elements() / columns, columns})
+      .template_arguments = {two_words ? "2" : "1"};
+  quantized_.push_back({x, columns, buffer});
+  return whole(buffer, Access::Read);
+}
+
 void lower_row_lookup(Lowering& to, const StepOp& op) {
   const Format& format = format_of(to, op);
   const Ref& ids = op.operands[1];
@@ -51,17 +76,21 @@ void lower_matrix_product(Lowering& to, const StepOp& op) {
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t rows = w.shape.rows, tokens = x.shape.rows;
   to.counted(op, rows * tokens);
-  with_format(to.launch(op, "matrix_product", dim(product_blocks(rows, 1, to.chip())), dim(kProductThreads),
-                        {to.out(op.result), to.in(w), to.in(x), rows, w.shape.columns, tokens}),
-              format);
+  const Arg activations = to.activations(op, x, w.shape.columns, format);
+  with_format(
+      to.launch(op, "matrix_product" + to.product_suffix(format), dim(product_blocks(rows, 1, to.chip())),
+                dim(kProductThreads), {to.out(op.result), to.in(w), activations, rows, w.shape.columns, tokens}),
+      format);
 }
 
 void lower_head_product(Lowering& to, const StepOp& op) {
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t heads = w.shape.experts, rows = w.shape.rows;
-  with_format(to.launch(op, "head_product", dim(product_blocks(rows, heads, to.chip()), heads), dim(kProductThreads),
-                        {to.out(op.result), to.in(w), to.in(x), heads, rows, w.shape.columns, x.shape.rows}),
+  const Arg activations = to.activations(op, x, w.shape.columns, format);
+  with_format(to.launch(op, "head_product" + to.product_suffix(format),
+                        dim(product_blocks(rows, heads, to.chip()), heads), dim(kProductThreads),
+                        {to.out(op.result), to.in(w), activations, heads, rows, w.shape.columns, x.shape.rows}),
               format);
 }
 
@@ -70,9 +99,12 @@ void lower_expert_product(Lowering& to, const StepOp& op) {
   const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
   const int64_t count = to.counted(op, chosen.shape.elements()), rows = w.shape.rows;
   const int64_t x_rows = x.shape.elements() / w.shape.columns;  // one row a token, or one a choice
-  with_format(to.launch(op, "expert_product", dim(product_blocks(rows, count, to.chip()), count), dim(kProductThreads),
-                        {to.out(op.result), to.in(w), to.in(x), to.in(chosen), count, rows, w.shape.columns, x_rows}),
-              format);
+  const Arg activations = to.activations(op, x, w.shape.columns, format);
+  with_format(
+      to.launch(op, "expert_product" + to.product_suffix(format), dim(product_blocks(rows, count, to.chip()), count),
+                dim(kProductThreads),
+                {to.out(op.result), to.in(w), activations, to.in(chosen), count, rows, w.shape.columns, x_rows}),
+      format);
 }
 
 }  // namespace lane

@@ -15,6 +15,7 @@
 #include "ops/greatest.cuh"
 #include "ops/norm.cuh"
 #include "ops/position.cuh"
+#include "ops/quantize.cuh"
 #include "ops/recurrent.cuh"
 #include "ops/shape.cuh"
 
@@ -69,6 +70,12 @@ RegisteredKernel registered(void (*kernel)(P...)) {
 
 using Registry = std::map<std::string, RegisteredKernel>;
 
+void add_quantized_products(Registry& registry, const std::string& suffix, const QuantizedProducts& products) {
+  registry["matrix_product" + suffix] = registered(products.matrix);
+  registry["head_product" + suffix] = registered(products.head);
+  registry["expert_product" + suffix] = registered(products.expert);
+}
+
 void add_formats(Registry& registry) {
   for (const FormatKernels& format : format_kernels()) {
     const std::string suffix = "<" + std::string(format.name) + ">";
@@ -76,6 +83,8 @@ void add_formats(Registry& registry) {
     registry["head_product" + suffix] = registered(format.head_product);
     registry["expert_product" + suffix] = registered(format.expert_product);
     registry["row_lookup" + suffix] = registered(format.row_lookup);
+    if (format.int8.matrix) add_quantized_products(registry, "_int8" + suffix, format.int8);
+    if (format.int8x2.matrix) add_quantized_products(registry, "_int8x2" + suffix, format.int8x2);
   }
 }
 
@@ -110,6 +119,8 @@ Registry make_registry() {
   add_cache<program::F16Cache>(registry, "F16Cache");
   add_cache<program::Q8Cache>(registry, "Q8Cache");
   add_elementwise(registry);
+  registry["quantize<1>"] = registered(program::quantize<1>);
+  registry["quantize<2>"] = registered(program::quantize<2>);
   registry["rms_norm"] = registered(program::rms_norm);
   registry["layer_norm"] = registered(program::layer_norm);
   registry["length_norm"] = registered(program::length_norm);

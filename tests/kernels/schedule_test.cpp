@@ -33,7 +33,9 @@ struct Compiled {
     int64_t rows;
   };
 
-  Compiled(const std::string& name, const std::vector<Form>& forms) : golden(load_case(name)) {
+  Compiled(const std::string& name, const std::vector<Form>& forms, Activations activations = Activations::F32)
+      : golden(load_case(name)) {
+    options.activations = activations;
     options.ctx = kContext;
     options.kv = KvType::F32;
     options.chip = "host";
@@ -74,6 +76,34 @@ void expect_position(const GoldenCase& golden, int position, const std::vector<f
   for (const float logit : logits) ASSERT_LE(logit, chosen);
 }
 
+/// The Kullback-Leibler divergence from the oracle's eight highest to ours, both normalised over those ids.
+double divergence(const TopLogits& top, const std::vector<float>& logits) {
+  double theirs = 0, ours = 0, sum = 0;
+  for (size_t i = 0; i < top.ids.size(); i++) {
+    theirs += std::exp(top.logits[i] - top.logits[0]);
+    ours += std::exp(double(logits[size_t(top.ids[i])]) - top.logits[0]);
+  }
+  for (size_t i = 0; i < top.ids.size(); i++) {
+    const double p = std::exp(top.logits[i] - top.logits[0]) / theirs;
+    const double q = std::exp(double(logits[size_t(top.ids[i])]) - top.logits[0]) / ours;
+    sum += p * std::log(p / q);
+  }
+  return sum;
+}
+
+/// The mean divergence of a decode over the case's tokens.
+double mean_divergence(const std::string& name, Activations activations) {
+  const Compiled model(name, {{FormKind::Decode, 1}}, activations);
+  ScheduleExecutor executor(model.checkpoint, model.weights, model.schedules[0].state_stride, 1);
+  const std::vector<int> ids = model.all_ids();
+  double sum = 0;
+  for (int position = 0; position + 1 < int(ids.size()); position++) {
+    const auto outcome = executor.run(model.schedules[0], {ids[size_t(position)]}, {position}, {0});
+    sum += divergence(model.golden.top8[size_t(position)], outcome.logits);
+  }
+  return sum / double(ids.size() - 1);
+}
+
 class GoldenSchedule : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenSchedule, DecodesAsTheOracle) {
@@ -87,6 +117,17 @@ TEST_P(GoldenSchedule, DecodesAsTheOracle) {
     ASSERT_EQ(executor.next_tokens(), outcome.next);
     ASSERT_EQ(executor.next_positions(), std::vector<int>{position + 1});
   }
+}
+
+/// The bounds of docs/numerics.md.
+TEST_P(GoldenSchedule, StaysWithinTheDivergenceOfItsActivations) {
+  const double float_divergence = mean_divergence(GetParam(), Activations::F32);
+  EXPECT_LE(float_divergence, 1e-8);
+  if (GetParam().ends_with("-f32") || GetParam().ends_with("-f16") || GetParam().ends_with("-bf16")) return;
+  const double two_words = mean_divergence(GetParam(), Activations::Int8x2);
+  const double one_word = mean_divergence(GetParam(), Activations::Int8);
+  EXPECT_LE(two_words, 1e-6);
+  EXPECT_LE(one_word, 2e-2);
 }
 
 /// The prompt in chunks of 16, 4 and 1 leaves the state and the logits that as many decode steps leave.
