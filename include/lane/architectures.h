@@ -64,6 +64,8 @@ enum class Scale {
   RootOfWidth,  // sqrt(embedding_length)
   Key,          // as the key says
   InverseKey,   // divided by what the key says
+  OverDepth,    // the row's number / sqrt(block_count)
+  OverWidth,    // the row's number / embedding_length
 };
 
 /// How router scores become weights. Values are GGUF's expert_gating_func less one.
@@ -147,7 +149,7 @@ struct Architecture {
   Presence head = Presence::Optional;  // output.weight; where absent, the embedding table is the head
   Presence head_bias = Presence::Absent;
   Scale embedding_scale = Scale::None;
-  double embedding_scale_default = 0;  // 0: the key is required
+  double embedding_scale_default = 0;  // where there is no key; 0: the key is required
   Scale residual_scale = Scale::None;
   double residual_scale_default = 0;
   Scale logit_scale = Scale::None;

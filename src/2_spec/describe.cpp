@@ -92,6 +92,10 @@ double scale(const Source& source, Scale kind, std::string_view key, double othe
       return value();
     case Scale::InverseKey:
       return 1 / value();
+    case Scale::OverDepth:
+      return otherwise / std::sqrt(double(source.layers));
+    case Scale::OverWidth:
+      return otherwise / double(source.width);
   }
   return 1;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "describe.h"
+#include "lane/error.h"
 
 namespace lane {
 
@@ -54,6 +55,8 @@ void take_rates(const Source& source, const Block& block, DeltaRule& result) {
 }  // namespace
 
 DeltaRule delta_rule(const Source& source, const Block& block) {
+  if (source.tensors.has(block.tensor("ssm_in.weight")))
+    throw NotYetError(fmt::format("'{}': delta projections interleaved by head", block.tensor("ssm_in.weight")));
   DeltaRule result = delta_sizes(source);
   Tensors& tensors = source.tensors;
   const int64_t inner = source.product({result.heads, result.width});

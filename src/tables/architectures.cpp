@@ -211,6 +211,18 @@ constexpr Architecture kArchitectures[] = {
         .logit_scale = Scale::InverseKey,
     },
     {
+        .name = "minicpm3",
+        .mixers = Mixers::Latent,
+        .pairing = Pairing::Halves,
+        .frequency_factors = true,
+        .embedding_scale = Scale::Key,
+        .embedding_scale_default = 12,
+        .residual_scale = Scale::OverDepth,
+        .residual_scale_default = 1.4,
+        .logit_scale = Scale::OverWidth,
+        .logit_scale_default = 256,
+    },
+    {
         .name = "mistral3",
         .temperature_key = true,
         .yarn_log = YarnLog::Ratio,

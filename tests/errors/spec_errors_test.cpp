@@ -199,6 +199,18 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
   expect_error<CheckpointError>({"expert_group_count", "a divisor of the 4 experts"}, [&] { describe(recipe); });
 }
 
+TEST(SpecErrors, DeltaProjectionsInOneTensor) {
+  json recipe = recipe_of("qwen3next-f32");
+  add_tensor(recipe, "blk.1.ssm_in.weight", {384, 256});
+  expect_error<NotYetError>("'blk.1.ssm_in.weight'", [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, ParallelResidualWithTwoNorms) {
+  json recipe = recipe_of("stablelm-f32");
+  set_key(recipe, "stablelm.use_parallel_residual", "bool", true);
+  expect_error<NotYetError>("use_parallel_residual", [&] { describe(recipe); });
+}
+
 TEST(SpecErrors, TensorsThatNothingReads) {
   json recipe = recipe_of("llama-f32");
   add_tensor(recipe, "blk.0.attn_q_norm.weight", {64});

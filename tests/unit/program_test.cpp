@@ -41,6 +41,14 @@ TEST(Architectures, AreOrderedByNameAndFoundByIt) {
   EXPECT_EQ(find_architecture("llam"), nullptr);
 }
 
+TEST(Architectures, AreDocumented) {
+  const std::string page = read_file(Path(LANE_SOURCE_DIR) / "docs" / "architectures.md");
+  for (const Architecture& row : architectures()) {
+    const std::string line = fmt::format("\n| `{}` |", row.name);
+    EXPECT_NE(page.find(line), page.npos) << row.name;
+  }
+}
+
 TEST(Spec, DamageIsNoticed) {
   const ModelSpec sound = spec_of("llama-f32");
   verify(sound);
