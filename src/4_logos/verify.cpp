@@ -27,8 +27,11 @@ bool sound_words(const std::string& text) {
 }
 
 bool sound(const std::vector<OptionText>& options) {
-  for (const OptionText& o : options)
-    if (!sound_words(o.name) || !std::isfinite(o.value) || (o.integer && o.value != std::trunc(o.value))) return false;
+  constexpr double kMostInteger = 9007199254740992;  // 2^53
+  for (const OptionText& o : options) {
+    if (!sound_words(o.name) || !std::isfinite(o.value)) return false;
+    if (o.integer && (o.value != std::trunc(o.value) || std::fabs(o.value) > kMostInteger)) return false;
+  }
   return true;
 }
 

@@ -107,6 +107,57 @@ LANE_INLINE void q6_k(const uint8_t* b, float* y) {
   }
 }
 
+/// Where Q2_K and Q3_K keep the two low bits of the g-th 16 weights: bytes from `at` on, shifted.
+struct TwoBits {
+  int at, shift;
+};
+LANE_INLINE TwoBits two_bits(int g) { return {g / 8 * 32 + g % 2 * 16, g % 8 / 2 * 2}; }
+
+LANE_INLINE void q2_k(const uint8_t* b, float* y) {
+  const float d = half_at(b + 80), m = half_at(b + 82);
+  for (int g = 0; g < 16; ++g) {
+    const TwoBits bits = two_bits(g);
+    const float scale = d * float(b[g] & 15), offset = m * float(b[g] >> 4);
+    for (int i = 0; i < 16; ++i) y[g * 16 + i] = scale * float(b[16 + bits.at + i] >> bits.shift & 3) - offset;
+  }
+}
+
+/// The third bit is stored inverted, in the first 32 bytes: bit j of a byte is of part j of 32.
+LANE_INLINE void q3_k(const uint8_t* b, float* y) {
+  const float d = half_at(b + 108);
+  const uint8_t* s = b + 96;
+  for (int g = 0; g < 16; ++g) {
+    const TwoBits bits = two_bits(g);
+    const int low = s[g % 8] >> g / 8 * 4 & 15, high = s[8 + g % 4] >> g / 4 * 2 & 3;
+    const float scale = d * float((low | high << 4) - 32);
+    for (int i = 0; i < 16; ++i) {
+      const int third = b[g % 2 * 16 + i] >> g / 2 & 1;
+      y[g * 16 + i] = scale * float((b[32 + bits.at + i] >> bits.shift & 3) + third * 4 - 4);
+    }
+  }
+}
+
+/// The sixteen levels of IQ4_NL and IQ4_XS.
+constexpr float kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+LANE_INLINE void levels(const uint8_t* q, float scale, float* y) {
+  for (int i = 0; i < 16; ++i) {
+    y[i] = scale * kLevels[q[i] & 15];
+    y[i + 16] = scale * kLevels[q[i] >> 4];
+  }
+}
+
+LANE_INLINE void iq4_nl(const uint8_t* b, float* y) { levels(b + 2, half_at(b), y); }
+
+LANE_INLINE void iq4_xs(const uint8_t* b, float* y) {
+  const float d = half_at(b);
+  const int high = b[2] | b[3] << 8;
+  for (int part = 0; part < 8; ++part) {
+    const int scale = (b[4 + part / 2] >> part % 2 * 4 & 15) | (high >> part * 2 & 3) << 4;
+    levels(b + 8 + part * 16, d * float(scale - 32), y + part * 32);
+  }
+}
+
 /// Any format by its exact decode, a piece at a time.
 void decode_by_doubles(const Format& format, const uint8_t* blocks, size_t n, float* out) {
   double piece[256];
@@ -124,7 +175,7 @@ LANE_INLINE void each_block(const Format& format, const uint8_t* blocks, size_t 
   for (size_t i = 0; i < count; ++i) kDecode(blocks + i * bytes, out + i * elements);
 }
 
-/// Formats without a case here are rarer; their exact decode is fast enough for them.
+/// A format without a case here is decoded exactly and then rounded, which is slower.
 LANE_INLINE void decode_inline(const Format& format, const uint8_t* blocks, size_t n, float* out) {
   switch (FormatId(format.id)) {
     case FormatId::F32:
@@ -150,6 +201,14 @@ LANE_INLINE void decode_inline(const Format& format, const uint8_t* blocks, size
       return each_block<k_nibbles<true>>(format, blocks, n, out);
     case FormatId::Q6_K:
       return each_block<q6_k>(format, blocks, n, out);
+    case FormatId::Q2_K:
+      return each_block<q2_k>(format, blocks, n, out);
+    case FormatId::Q3_K:
+      return each_block<q3_k>(format, blocks, n, out);
+    case FormatId::IQ4_NL:
+      return each_block<iq4_nl>(format, blocks, n, out);
+    case FormatId::IQ4_XS:
+      return each_block<iq4_xs>(format, blocks, n, out);
     default:
       return decode_by_doubles(format, blocks, n, out);
   }
@@ -192,6 +251,6 @@ void decode_floats(const Format& format, const std::byte* blocks, size_t n, floa
   kWide ? decode_wide(format, bytes, n, out) : decode_inline(format, bytes, n, out);
 }
 
-float dot(const float* a, const float* b, size_t n) { return kWide ? dot_wide(a, b, n) : dot_inline(a, b, n); }
+float dot_floats(const float* a, const float* b, size_t n) { return kWide ? dot_wide(a, b, n) : dot_inline(a, b, n); }
 
 }  // namespace lane::reference

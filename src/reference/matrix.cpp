@@ -3,16 +3,13 @@
 #include "fast_rows.h"
 
 namespace lane::reference {
-namespace {
 
-double product(const double* a, const double* b, int64_t n) {
+double dot(const double* a, const double* b, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
-float product(const float* a, const float* b, int64_t n) { return dot(a, b, size_t(n)); }
-
-}  // namespace
+float dot(const float* a, const float* b, int64_t n) { return dot_floats(a, b, size_t(n)); }
 
 template <>
 void decode_row<double>(const Matrix& m, int64_t row, double* out) {
@@ -30,7 +27,7 @@ void multiply(ThreadPool& pool, const Matrix& m, int64_t rows, Rows<const T> x, 
     std::vector<T> weights(size_t(m.columns));
     for (int64_t i = begin; i < end; ++i) {
       decode_row(m, i, weights.data());
-      for (int64_t t = 0; t < x.count; ++t) y[t][i] = product(weights.data(), x[t], m.columns);
+      for (int64_t t = 0; t < x.count; ++t) y[t][i] = dot(weights.data(), x[t], m.columns);
     }
   });
 }

@@ -23,6 +23,10 @@ struct Matrix {
   Matrix from_row(int64_t r) const { return {format, row(r), columns}; }
 };
 
+/// a · b: in order in double, in sums side by side in float.
+double dot(const double* a, const double* b, int64_t n);
+float dot(const float* a, const float* b, int64_t n);
+
 template <class T>
 void decode_row(const Matrix& m, int64_t row, T* out);
 

@@ -68,10 +68,8 @@ struct Query {
   const T* sink;  // this head's, or null
 
   double score(int64_t row) const {
-    T sum = 0;
-    const int64_t width = op.integer(OptionKey::Width);
-    for (int64_t i = 0; i < width; ++i) sum += q[i] * keys[row][i];
-    const double scaled = op.option(OptionKey::Scale) * sum, limit = op.option(OptionKey::Limit);
+    const double scaled = op.option(OptionKey::Scale) * dot(q, keys[row], op.integer(OptionKey::Width));
+    const double limit = op.option(OptionKey::Limit);
     return limit > 0 ? limit * std::tanh(scaled / limit) : scaled;
   }
 
