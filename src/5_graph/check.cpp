@@ -102,12 +102,7 @@ std::string role_names(unsigned roles) {
 }
 
 void check_operands(const Checked& c) {
-  const OpRow& row = op_row(c.op.kind);
-  const int n = int(c.op.operands.size());
-  if (n < row.min_operands || n > row.max_operands)
-    c.refuse(row.min_operands == row.max_operands
-                 ? fmt::format("takes {} operands, found {}", row.min_operands, n)
-                 : fmt::format("takes {} to {} operands, found {}", row.min_operands, row.max_operands, n));
+  check_operand_count(c.op.kind, c.op.operands.size(), c.op.line);
   const std::vector<unsigned> roles = operand_roles(c.op.kind);
   for (size_t i = 0; i < c.op.operands.size(); ++i) {
     const unsigned accepted = roles[std::min(i, roles.size() - 1)];
@@ -171,6 +166,15 @@ void check_options(const Checked& c) {
 }
 
 }  // namespace
+
+void check_operand_count(OpKind kind, size_t count, int line) {
+  const OpRow& row = op_row(kind);
+  if (count >= size_t(row.min_operands) && count <= size_t(row.max_operands)) return;
+  const std::string accepted = row.min_operands == row.max_operands
+                                   ? std::to_string(row.min_operands)
+                                   : fmt::format("{} to {}", row.min_operands, row.max_operands);
+  throw GraphError(line, fmt::format("the {}: takes {} operands, found {}", op_name(kind), accepted, count));
+}
 
 void Checked::refuse(const std::string& why) const {
   throw GraphError(op.line, fmt::format("the {}: {}", op_name(op.kind), why));

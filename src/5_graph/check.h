@@ -15,6 +15,9 @@ struct Result {
 /// GraphError or ShapeError with the op's line.
 Result check(const StepGraph& graph, const Op& op);
 
+/// Throws GraphError where an op of this kind does not take `count` operands.
+void check_operand_count(OpKind kind, size_t count, int line);
+
 /// One op under check: its operands by place, and how to refuse it.
 struct Checked {
   const StepGraph& graph;

@@ -135,6 +135,7 @@ class Lifter {
     const OpRow* row = find_phrase(v.phrase);
     if (!row) refuse(fmt::format("unknown phrase '{}'", v.phrase));
     Op op{.kind = row->kind, .operands = {}, .options = {}, .from = {}, .through = {}, .line = line_};
+    graph::check_operand_count(row->kind, v.operands.size(), line_);  // before places become ops
     for (const Operand& o : v.operands) op.operands.push_back(operand(target, o));
     op.options = options(*row, v);
     if (op.kind == OpKind::RowLookup && op.operands.size() == 2) op.from = op.through = Place{op.operands[1], 1};

@@ -175,6 +175,12 @@ TEST(Lift, RefusesRoles) {
       "Graph: line 13: the rows: mixes integers and reals");
 }
 
+TEST(Lift, RefusesAHundredThousandPlacesAtOnce) {
+  std::string text = "Let y be the silu of item 1 of x";
+  for (int i = 1; i < 100000; ++i) text += " and item 1 of x";
+  EXPECT_EQ(refusal(text + ".\n"), "Graph: line 10: the silu: takes 1 operands, found 100000");
+}
+
 /// A phrase over the declarations and what its refusal says after "line 10" or of its shapes.
 struct BadShape {
   const char* text;
