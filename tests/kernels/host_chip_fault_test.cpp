@@ -86,5 +86,16 @@ __global__ void read_misaligned(float* out) {
 TEST_F(HostChipFault, AVectorIsMisaligned) { EXPECT_DEATH(run(read_misaligned, 32), "misaligned address"); }
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+__global__ void exchange_without_a_barrier(float* out) {
+  __shared__ float shared[256];
+  shared[threadIdx.x] = float(threadIdx.x);
+  out[threadIdx.x] = shared[(threadIdx.x + 37) & 255];
+}
+TEST_F(HostChipFault, ABarrierIsMissing) {
+  EXPECT_EXIT((run(exchange_without_a_barrier, 256), std::exit(0)), testing::ExitedWithCode(66), "data race");
+}
+#endif
+
 }  // namespace
 }  // namespace lane::test
