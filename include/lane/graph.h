@@ -47,7 +47,7 @@ struct Place {
 
 struct Op {
   OpKind kind = OpKind::Sum;
-  std::vector<ValueId> operands;
+  std::vector<ValueId> operands;  // as the phrase lists them; lookup: matrix, ids; Write: the Carried value, the rows
   std::vector<std::pair<OptionKey, double>> options;  // in the table's order; absent optional ones are absent here
   /// Computed value it binds; for Write, Shift and DeltaRule (whose text is a `Set`): the Carried value it changes.
   ValueId result = kNoValue;
@@ -67,8 +67,8 @@ struct StepGraph {
   ValueId find(std::string_view name) const;  // kNoValue where absent
 };
 
-/// Throws GraphError, ShapeError or UnboundError with the line. Rotation takes `pos` (rows 1) or a place base for
-/// blocks of rows: a block's row r stands at pos + r.
+/// Throws GraphError or ShapeError, with the line. A place among a phrase's operands becomes an op of its own before
+/// it. Wherever an op takes a position, row r of a block stands at pos + r.
 StepGraph lift(const SyntaxTree& tree);
 void verify(const StepGraph& graph);          // throws InternalError
 std::string to_text(const StepGraph& graph);  // one line a value and an op, with shapes

@@ -98,6 +98,20 @@ TEST_P(Forms, BatchesComputeWhatDecodeStepsCompute) {
   }
 }
 
+TEST_P(Forms, FloatStepsFollowDoubleOnes) {
+  StepGraph graph = lift(parse_logos(cut(program_, FormKind::Decode, 1).text));
+  const Constants constants(graph, checkpoint_);
+  Reference exact(graph, constants, {}, 1);
+  FastReference fast(std::move(graph), constants, {}, 2);
+  for (int pos = 0; pos < 21 && !HasFailure(); ++pos) {
+    const StepInputs inputs = {{"tok", {golden_.prompt_ids[size_t(pos)]}}, {"pos", {pos}}};
+    exact.run(inputs);
+    fast.run(inputs);
+    for (size_t id = 0; id < exact.value("logits").size(); ++id)
+      EXPECT_NEAR(exact.value("logits")[id], fast.value("logits")[id], 1e-4) << "position " << pos << ", id " << id;
+  }
+}
+
 std::vector<std::string> float_cases() {
   std::vector<std::string> names = case_names();
   std::erase_if(names, [](const std::string& name) { return !name.ends_with("-f32"); });
