@@ -80,9 +80,9 @@ enum class ExpertLayers {
 
 struct ExpertRow {
   ExpertLayers layers = ExpertLayers::None;
-  Presence gating_key = Presence::Absent;  // expert_gating_func
-  Gating gating = Gating::Softmax;         // without the key
-  bool normalised = false;                 // weights are divided by their sum; the key expert_weights_norm overrides
+  Presence gating_key = Presence::Optional;  // expert_gating_func
+  Gating gating = Gating::Softmax;           // without the key
+  bool normalised = false;                   // weights are divided by their sum; the key expert_weights_norm overrides
   Presence selection_bias = Presence::Absent;
   Presence router_bias = Presence::Absent;
   Presence bias = Presence::Absent;         // of each expert's projections

@@ -80,8 +80,11 @@ int64_t vocabulary(const Source& source, int64_t rows) {
 }
 
 double scale(const Source& source, Scale kind, std::string_view key, double otherwise) {
+  // Where there is a default, a file's 0 stands for it.
   const auto value = [&] {
-    return otherwise == 0 ? source.keys.required_positive(key) : source.keys.positive(key).value_or(otherwise);
+    if (otherwise == 0) return source.keys.required_positive(key);
+    const double said = source.keys.real(key).value_or(0);
+    return said == 0 ? otherwise : said;
   };
   switch (kind) {
     case Scale::None:

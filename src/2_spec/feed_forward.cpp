@@ -53,7 +53,6 @@ bool has_experts(const Source& source, const Block& block) {
 }
 
 Gating gating(const Source& source) {
-  if (source.row.experts.gating_key == Presence::Absent) return source.row.experts.gating;
   constexpr std::string_view kKey = "expert_gating_func";
   const auto key = source.keys.integer(kKey, {.low = 0});
   if (!key && source.row.experts.gating_key == Presence::Required) source.keys.required_integer(kKey);

@@ -16,6 +16,8 @@ namespace {
 constexpr std::string_view kHarmless[] = {
     "vocab_size",  // checked with the embedding table
     "tensor_data_layout",
+    "attention.layer_norm_epsilon",  // the norms' own is read, whichever that is
+    "attention.layer_norm_rms_epsilon",
     "rope.scaling.finetuned",  // whether a scaling was trained in; architectures for which it means more read it
 };
 

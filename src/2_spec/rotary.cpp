@@ -63,6 +63,9 @@ void scale(const Source& source, Rotary& rotary) {
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
     throw NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
                                   source.keys.full("rope.scaling.type"), printable(type)));
+  // What only yarn asks for says nothing without it.
+  for (std::string_view key : {"original_context_length", "yarn_beta_fast", "yarn_beta_slow"})
+    source.keys.ignore(fmt::format("rope.scaling.{}", key));
   if (type == "yarn") {
     if (rotary.base <= 1)
       source.keys.refuse("rope.freq_base", fmt::format("{}", rotary.base), "a base over 1 for yarn");
@@ -96,7 +99,10 @@ void check_sections(const Source& source, int64_t turned) {
 
 double yarn_log_multiplier(const Source& source) {
   if (source.row.yarn_log == YarnLog::Unread) return 0;
-  return source.keys.real("rope.scaling.yarn_log_multiplier").value_or(0);
+  constexpr std::string_view kKey = "rope.scaling.yarn_log_multiplier";
+  const double multiplier = source.keys.real(kKey).value_or(0);
+  if (multiplier < 0) source.keys.refuse(kKey, fmt::format("{}", multiplier), "0 or more");
+  return multiplier;
 }
 
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {

@@ -106,7 +106,6 @@ constexpr Architecture kArchitectures[] = {
         .head_norm_presence = Optional,
         .pairing = Pairing::Halves,
         .experts = {.layers = ExpertLayers::Counted,
-                    .gating_key = Optional,
                     .gating = Gating::Sigmoid,
                     .selection_bias = Optional,
                     .shared = Required},
