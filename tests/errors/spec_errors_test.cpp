@@ -12,6 +12,7 @@
 #include "support/files.h"
 #include "support/golden_case.h"
 #include "support/recipe.h"
+#include "support/recipe_edits.h"
 
 namespace lane::test {
 namespace {
@@ -27,37 +28,6 @@ ModelSpec describe(const json& recipe, int64_t ctx = 0) {
 }
 
 json recipe_of(const std::string& name) { return load_case(name).recipe; }
-
-void drop_key(json& recipe, const std::string& key) {
-  auto& metadata = recipe["metadata"];
-  for (auto entry = metadata.begin(); entry != metadata.end(); ++entry)
-    if ((*entry)[0] == key) return void(metadata.erase(entry));
-  FAIL() << key;
-}
-
-void set_key(json& recipe, const std::string& key, const std::string& type, const json& value) {
-  for (auto& entry : recipe["metadata"])
-    if (entry[0] == key) return void(entry = {key, type, value});
-  recipe["metadata"].push_back({key, type, value});
-}
-
-json& tensor(json& recipe, const std::string& name) {
-  for (auto& entry : recipe["tensors"])
-    if (entry["name"] == name) return entry;
-  throw std::runtime_error("no tensor " + name);
-}
-
-void drop_tensor(json& recipe, const std::string& name) {
-  auto& tensors = recipe["tensors"];
-  for (auto entry = tensors.begin(); entry != tensors.end(); ++entry)
-    if ((*entry)["name"] == name) return void(tensors.erase(entry));
-  FAIL() << name;
-}
-
-void add_tensor(json& recipe, const std::string& name, const json& shape) {
-  recipe["tensors"].push_back(
-      {{"name", name}, {"shape", shape}, {"type", "F32"}, {"fill", {{"kind", "uniform"}, {"mean", 0.0}, {"sd", 1.0}}}});
-}
 
 TEST(SpecErrors, UnknownArchitecture) {
   json recipe = recipe_of("llama-f32");
