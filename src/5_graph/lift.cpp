@@ -73,7 +73,7 @@ class Lifter {
     if (const auto* v = std::get_if<PhraseValue>(&s.value)) {
       compute(s.target.name, phrase(s.target.name, *v));
     } else if (const auto* list = std::get_if<ListValue>(&s.value)) {
-      Op op{.kind = OpKind::Rows, .operands = {}, .options = {}, .from = {}, .through = {}, .line = line_};
+      Op op = new_op(OpKind::Rows);
       for (const std::string& name : list->names) op.operands.push_back(find(name));
       compute(s.target.name, std::move(op));
     } else {
@@ -116,6 +116,14 @@ class Lifter {
   }
 
   // --- values ---
+  Op new_op(OpKind kind, std::vector<ValueId> operands = {}) const {
+    Op op;
+    op.kind = kind;
+    op.operands = std::move(operands);
+    op.line = line_;
+    return op;
+  }
+
   void compute(const std::string& name, Op op) {
     const graph::Result result = graph::check(graph_, op);
     op.result = bind(name, ValueKind::Computed, result, int(graph_.ops.size()));
@@ -134,7 +142,7 @@ class Lifter {
   Op operation(const std::string& target, const PhraseValue& v) {
     const OpRow* row = find_phrase(v.phrase);
     if (!row) refuse(fmt::format("unknown phrase '{}'", v.phrase));
-    Op op{.kind = row->kind, .operands = {}, .options = {}, .from = {}, .through = {}, .line = line_};
+    Op op = new_op(row->kind);
     graph::check_operand_count(row->kind, v.operands.size(), line_);  // before places become ops
     for (const Operand& o : v.operands) op.operands.push_back(operand(target, o));
     op.options = options(*row, v);
@@ -173,7 +181,7 @@ class Lifter {
   /// `item (tok + 1) of W` looks up rows of a matrix; `item 2 of x` takes rows of what the step computes.
   void place(const std::string& name, const Operand& o) {
     const ValueId array = find(o.name);
-    Op op{.kind = OpKind::RowSlice, .operands = {array}, .options = {}, .from = {}, .through = {}, .line = line_};
+    Op op = new_op(OpKind::RowSlice, {array});
     op.from = subscript(o.from);
     op.through = subscript(o.through);
     if (op.from->base != kNoValue && graph_.value(array).kind != ValueKind::Computed) {
@@ -199,7 +207,7 @@ class Lifter {
   Op write(const Statement& s, ValueId target) {
     const auto* o = std::get_if<Operand>(&s.value);
     if (!o) refuse("a cache write takes a name: bind the value first");
-    Op op{.kind = OpKind::Write, .operands = {target}, .options = {}, .from = {}, .through = {}, .line = line_};
+    Op op = new_op(OpKind::Write, {target});
     op.operands.push_back(operand(s.target.name, *o));
     op.from = subscript(s.target.from);
     op.through = subscript(s.target.through);
