@@ -54,7 +54,7 @@ Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
                     info.ne[2] == uint64_t(dims.experts) && info.ne[3] == 1;
   if (!same)
     throw ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
-                     dims_text(info) + " in the file", ExitCode::Checkpoint);
+                     dims_text(info) + " in " + checkpoint_.shards[size_t(info.shard)].path, ExitCode::Checkpoint);
   return {name, dims.experts, dims.rows, dims.columns, matrix};
 }
 
