@@ -20,8 +20,10 @@ void build_command(const CompileArguments& arguments);
 
 void inspect_command(const std::string& model, bool json);
 
-/// `words`: the command line after "tokenize"; runtime/command_line.h reads it, as it does an emitted program's.
+/// `words`: the command line after the command; runtime/command_line.h reads it, as it does an emitted program's.
 void tokenize_command(const std::vector<std::string>& words);
+/// Returns the exit code.
+int run_command(const std::vector<std::string>& words);
 
 /// Writes to standard output. Throws IoError where that fails.
 void print(const std::string& text);

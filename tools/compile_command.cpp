@@ -4,7 +4,7 @@
 #include <array>
 #include <fstream>
 #include <iostream>
-#include <sstream>
+#include <iterator>
 
 #include "commands.h"
 #include "lane/emit.h"
@@ -26,9 +26,9 @@ struct Found {
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw IoError(fmt::format("{}: cannot be read", printable(path)));
-  return text.str();
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) throw IoError(fmt::format("{}: cannot be read", printable(path)));
+  return text;
 }
 
 std::string logos_text(const CompileArguments& arguments) {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <new>
+#include <optional>
 
 #include "commands.h"
 #include "lane/error.h"
@@ -78,16 +79,27 @@ void add_inspect(CLI::App& app, std::string& model, bool& json) {
 }
 
 /// These two have the command line of the programs themselves, which the runtime reads.
-bool dispatch(int argc, char** argv) {
-  if (argc < 2) return false;
+std::optional<int> dispatch(int argc, char** argv) {
+  if (argc < 2) return std::nullopt;
   const std::string command = argv[1];
   const std::vector<std::string> words(argv + 2, argv + argc);
-  if (command == "tokenize") tokenize_command(words);
-  return command == "tokenize";
+  if (command == "run") return run_command(words);
+  if (command != "tokenize") return std::nullopt;
+  tokenize_command(words);
+  return 0;
+}
+
+void check_command(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word[0] == '-') return;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) return;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  throw UsageError("command '" + printable(word) + "'; accepted are " + names);
 }
 
 int run(int argc, char** argv) {
-  if (dispatch(argc, argv)) return 0;
   CLI::App app("lanec: an ahead-of-time compiler from GGUF checkpoints to CUDA programs", "lanec");
   app.set_version_flag("--version", std::string("lanec ") + LANE_VERSION);
   app.require_subcommand(1);
@@ -97,7 +109,10 @@ int run(int argc, char** argv) {
   add_compile(app, compile_arguments);
   add_build(app, build_arguments);
   add_inspect(app, inspected, json);
+  app.add_subcommand("run", "continue a prompt by the interpreter, without a GPU");
   app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
+  check_command(app, argc > 1 ? argv[1] : "");
+  if (const std::optional<int> code = dispatch(argc, argv)) return *code;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

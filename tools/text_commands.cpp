@@ -4,23 +4,11 @@
 #include "lane/vocabulary.h"
 #include "runtime/command_line.h"
 #include "runtime/generate.h"
+#include "runtime_status.h"
 
 namespace lane::tools {
 
 namespace rt = LANE_NAMESPACE;
-
-namespace {
-
-/// The runtime reports by value; its messages begin with the refusal's name.
-void check(const rt::Status& status) {
-  if (status.ok()) return;
-  const size_t name = status.message.find(": ") + 2;
-  if (status.code == rt::kExitUsage) throw UsageError(status.message.substr(name));
-  if (status.code == rt::kExitEnvironment) throw IoError(status.message.substr(name));
-  throw InternalError(status.message);
-}
-
-}  // namespace
 
 void inspect_command(const std::string& model, bool json) {
   const Checkpoint checkpoint = read_checkpoint(model);
