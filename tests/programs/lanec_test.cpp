@@ -1,0 +1,202 @@
+// The command line of lanec: exit codes, messages, and that output files appear whole or not at all.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+#include "support/golden_case.h"
+#include "support/recipe.h"
+
+namespace lane::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Lanec : public ::testing::Test {
+ protected:
+  TempFolder folder_;
+  std::string model_ = folder_ / "m.gguf", output_ = folder_ / "m.cu", sidecar_ = folder_ / "m.lane";
+
+  void SetUp() override { write_checkpoint(load_case("llama-f32").recipe, model_); }
+
+  static Outcome lanec(std::vector<std::string> words, const Path& in = {}) {
+    words.insert(words.begin(), LANEC);
+    return run_process(words, in);
+  }
+  Outcome compile(std::vector<std::string> more, const Path& in = {}) const {
+    std::vector<std::string> words = {"compile", model_, "-o", output_, "--chip", "host"};
+    words.insert(words.end(), more.begin(), more.end());
+    return lanec(words, in);
+  }
+
+  /// The exit code, one line that names the refusal and each part, and no file but the checkpoint.
+  void expect_refusal(const Outcome& outcome, int code, std::initializer_list<std::string_view> parts) const {
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.rfind("lanec: ", 0), 0u) << outcome.err;
+    for (std::string_view part : parts) {
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << "'" << part << "' is not in: " << outcome.err;
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path())) {
+      EXPECT_TRUE(entry.path() == model_ || entry.path().extension() == ".txt") << entry.path();
+    }
+  }
+};
+
+TEST_F(Lanec, CompileWritesProgramAndSidecar) {
+  const Outcome outcome = compile({});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(read_file(output_).rfind("// Written by lanec ", 0), 0u);
+  EXPECT_EQ(read_file(sidecar_).rfind("lanecar1", 0), 0u);
+}
+
+TEST_F(Lanec, TheSameBytesFromAnotherFolder) {
+  ASSERT_EQ(compile({}).code, 0);
+  const std::string program = read_file(output_), sidecar = read_file(sidecar_);
+  const TempFolder other;
+  ASSERT_EQ(compile({}, other.path()).code, 0);
+  EXPECT_EQ(read_file(output_), program);
+  EXPECT_EQ(read_file(sidecar_), sidecar);
+  EXPECT_EQ(program.find(folder_.path().string()), std::string::npos);
+}
+
+TEST_F(Lanec, OutputToAPipe) {
+  const Outcome outcome = lanec({"compile", model_, "-o", "-", "--chip", "host", "--sidecar", sidecar_});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("// Written by lanec ", 0), 0u);
+  EXPECT_TRUE(fs::exists(sidecar_));
+}
+
+TEST_F(Lanec, EveryStageIsPrinted) {
+  for (const char* stage :
+       {"gguf", "spec", "logos", "graph", "weights", "plan", "branches", "arena", "residence", "cu"}) {
+    const Outcome outcome = lanec({"compile", model_, "--chip", "host", "--emit", stage});
+    EXPECT_EQ(outcome.code, 0) << stage << ": " << outcome.err;
+    EXPECT_GT(outcome.out.size(), 20u) << stage;
+  }
+}
+
+TEST_F(Lanec, AWrittenStepCompilesAsTheAuthoredOne) {
+  const std::string text = lanec({"compile", model_, "--chip", "host", "--emit", "logos"}).out;
+  const std::string file = folder_ / "step.txt";
+  write_file(file, text);
+  const auto plan = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"compile", model_, "--chip", "host", "--emit", "plan"};
+    words.insert(words.end(), more.begin(), more.end());
+    return lanec(words);
+  };
+  const Outcome written = plan({"--from-logos", file});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(written.out, plan({}).out);
+}
+
+TEST_F(Lanec, RefusalsOfAWrittenStepAreUsage) {
+  const std::string file = folder_ / "step.txt";
+  write_file(file, "## Main\nLet x be the nonsense of y.\n");
+  expect_refusal(compile({"--from-logos", file}), 2, {"nonsense"});
+  write_file(file, "## Mian\n");
+  expect_refusal(compile({"--from-logos", file}), 2, {"Parse: line 1"});
+  write_file(file, "");
+  expect_refusal(compile({"--from-logos", file}), 2, {"empty"});
+  expect_refusal(compile({"--from-logos", folder_ / "none.txt"}), 5, {"none.txt"});
+}
+
+TEST_F(Lanec, DryRunWritesNothing) {
+  const Outcome outcome = lanec({"compile", model_, "--chip", "host", "--dry-run"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("needed "), std::string::npos);
+  const Outcome small = lanec({"compile", model_, "--chip", "host", "--dry-run", "--mem-bytes", "1000"});
+  expect_refusal(small, 5, {"Memory: needs", "has 1000"});
+}
+
+TEST_F(Lanec, TheOutputMayNotBeTheInput) {
+  const std::string before = read_file(model_);
+  expect_refusal(lanec({"compile", model_, "-o", model_, "--chip", "host"}), 2, {"the checkpoint itself"});
+  expect_refusal(lanec({"compile", model_, "-o", output_, "--sidecar", model_, "--chip", "host"}), 2, {"itself"});
+  EXPECT_EQ(read_file(model_), before);
+}
+
+TEST_F(Lanec, AMissingOutputFolderIsSaidBeforeAnyWork) {
+  const Outcome outcome = lanec({"compile", folder_ / "absent.gguf", "-o", folder_ / "no/m.cu"});
+  expect_refusal(outcome, 5, {"no such folder"});
+}
+
+TEST_F(Lanec, UsageIsExitTwo) {
+  expect_refusal(lanec({}), 2, {"subcommand"});
+  expect_refusal(lanec({"compile"}), 2, {"model"});
+  expect_refusal(lanec({"compile", model_}), 2, {"-o FILE"});
+  expect_refusal(lanec({"frobnicate"}), 2, {"frobnicate"});
+  expect_refusal(compile({"--nonsense"}), 2, {"--nonsense"});
+  expect_refusal(compile({"--ctx", "-3"}), 2, {"--ctx"});
+  expect_refusal(compile({"--ctx", "x"}), 2, {"--ctx"});
+  expect_refusal(compile({"--kv", "f8"}), 2, {"--kv"});
+  expect_refusal(compile({"--activations", "int4"}), 2, {"--activations"});
+  expect_refusal(compile({"--prefill", "3"}), 2, {"Chunk", "3 rows"});
+  expect_refusal(compile({"--prefill", "-2"}), 2, {"Chunk"});
+  expect_refusal(compile({"--batch", "0"}), 2, {"Batch"});
+  expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes"});
+  expect_refusal(lanec({"compile", model_, "--emit", "ast"}), 2, {"stage 'ast'", "residence"});
+  expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2, {"form 'b9'"});
+  expect_refusal(lanec({"compile", model_, "-o", output_, "--chip", "sm_42"}), 2, {"sm_42", "sm_90", "host"});
+}
+
+TEST_F(Lanec, SymbolPrefixesAreIdentifiers) {
+  for (const char* bad : {"", "1st", "a b", "a-b", "_x", "a__b", "int", "std", "caf\xc3\xa9"}) {
+    expect_refusal(compile({std::string("--symbol-prefix=") + bad}), 2, {"symbol"});
+  }
+  EXPECT_EQ(compile({"--symbol-prefix", "tiny_2"}).code, 0);
+  EXPECT_NE(read_file(output_).find("int tiny_2_open("), std::string::npos);
+}
+
+TEST_F(Lanec, BadCheckpoints) {
+  const auto refused = [&](const std::string& bytes, int code, std::initializer_list<std::string_view> parts) {
+    write_file(model_, bytes);
+    expect_refusal(compile({}), code, parts);
+  };
+  const std::string sound = read_file(model_);
+  refused("", 3, {"m.gguf"});
+  refused(sound.substr(0, 100), 3, {"m.gguf", "at byte"});
+  refused(sound.substr(0, sound.size() - 1), 3, {"m.gguf"});
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", 3, {"LFS"});
+  fs::remove(model_);
+  expect_refusal(compile({}), 5, {"m.gguf"});
+}
+
+TEST_F(Lanec, UnknownArchitecture) {
+  nlohmann::json recipe = load_case("llama-f32").recipe;
+  recipe["architecture"] = "tortoise";
+  write_checkpoint(recipe, model_);
+  expect_refusal(compile({}), 4, {"NotYet", "tortoise", "llama"});
+}
+
+TEST_F(Lanec, InspectAndTokenize) {
+  const Outcome text = lanec({"inspect", model_});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("general.architecture"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(lanec({"inspect", model_, "--json"}).out).contains("metadata"));
+  const Outcome ids = lanec({"tokenize", model_, "-p", "a b"});
+  EXPECT_EQ(ids.code, 0) << ids.err;
+  EXPECT_TRUE(nlohmann::json::parse(ids.out).is_array());
+  expect_refusal(lanec({"tokenize", model_}), 2, {"-p"});
+  expect_refusal(lanec({"inspect", folder_ / "absent"}), 5, {"absent"});
+}
+
+TEST_F(Lanec, Version) {
+  const Outcome outcome = lanec({"--version"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.rfind("lanec 0.", 0), 0u);
+}
+
+TEST_F(Lanec, BuildSaysWhatItRunsAndFailsWithTheCompiler) {
+  const Outcome outcome =
+      run_process({"/usr/bin/env", "CXX=/bin/false", LANEC, "build", model_, "-o", folder_ / "m", "--chip", "host"});
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_NE(outcome.err.find("lanec: /bin/false -std=c++17"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("/bin/false failed (status 1)"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(folder_ / "m"));
+}
+
+}  // namespace
+}  // namespace lane::test
