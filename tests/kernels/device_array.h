@@ -1,4 +1,5 @@
-// Arrays in the host chip's memory, exactly as large as asked for: under ASan a kernel that leaves them is caught.
+// Arrays in the device's memory, exactly as large as asked for: on the host chip under ASan, and on a GPU under
+// compute-sanitizer, a kernel that leaves them is caught.
 #pragma once
 #include <stdexcept>
 #include <vector>

@@ -1,4 +1,4 @@
-// Every weight format's kernels on the host chip, a row each, for tests that try all of them alike.
+// Every weight format's kernels, a row each, for tests that try all of them alike.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -17,8 +17,8 @@ struct QuantizedProducts {
 struct FormatKernels {
   std::string_view name;
   int elements, bytes;
-  /// The 32 weights of a group of the row; `count` as decode_group says.
-  void (*decode)(const uint8_t* row, int group, int count, float* weights);
+  /// The row's weights, 32 of each group; a group a thread.
+  void (*decode)(float* weights, const uint8_t* row, int groups);
   void (*matrix_product)(float* out, const uint8_t* w, const float* x, int rows, int columns, int tokens);
   void (*head_product)(float* out, const uint8_t* w, const float* x, int heads, int rows, int columns, int tokens);
   void (*expert_product)(float* out, const uint8_t* w, const float* x, const int* chosen, int count, int rows,

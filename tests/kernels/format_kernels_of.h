@@ -10,10 +10,12 @@ namespace lane::test {
 namespace program = LANE_NAMESPACE;
 
 template <class Q>
-void decode(const uint8_t* row, int group, int count, float* weights) {
+__global__ void decode(float* weights, const uint8_t* row, int groups) {
+  const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (group >= groups) return;
   float values[32];
-  program::decode_group<Q>(row, group, count, values);
-  for (int i = 0; i < 32; i++) weights[i] = values[i];
+  program::decode_group<Q>(row, group, 32, values);
+  for (int i = 0; i < 32; i++) weights[32 * group + i] = values[i];
 }
 
 template <class Q>

@@ -54,6 +54,9 @@ std::string type_text() {
 template <class... P, size_t... I>
 void call(void (*kernel)(P...), const Dim3& grid, const Dim3& block, uint32_t shared_bytes, const KernelValue* values,
           std::index_sequence<I...>) {
+  constexpr uint32_t kWithoutAsking = 48 * 1024;
+  if (shared_bytes > kWithoutAsking)
+    expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
   expect_success(program::launch(nullptr, dim3(grid.x, grid.y, grid.z), dim3(block.x, block.y, block.z), shared_bytes,
                                  kernel, value_as<P>(values[I])...));
 }

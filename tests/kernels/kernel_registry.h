@@ -1,4 +1,4 @@
-// Every kernel that a Schedule may name, compiled for the host chip once and called without knowing its type.
+// Every kernel that a Schedule may name, compiled once and called without knowing its type.
 #pragma once
 #include <cstdint>
 #include <functional>

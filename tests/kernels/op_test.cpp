@@ -1,4 +1,4 @@
-// Every op's kernel, planned and run on the host chip, against the float64 interpreter: odd shapes, several steps, and
+// Every op's kernel, planned and run on the device, against the float64 interpreter: odd shapes, several steps, and
 // the rows of a chunk. A case is a few lines of LOGOS over `a`, `b`, …, rows looked up by token from matrices of noise.
 #include <gtest/gtest.h>
 
@@ -97,8 +97,9 @@ void OpKernel::compare(int rows, int steps) const {
   Options options;
   options.kv = KvType::F32;
   options.ctx = 512;
+  options.chip = device_chip().name;
   const Weights weights = place_weights({&graph}, checkpoint, options);
-  const Schedule schedule = plan(cut, graph, weights, options, *find_chip("host"));
+  const Schedule schedule = plan(cut, graph, weights, options, device_chip());
   verify(schedule, weights);
   ScheduleExecutor executor(checkpoint, weights, schedule.state_stride, 2);
   Reference reference(graph, Constants(graph, checkpoint));

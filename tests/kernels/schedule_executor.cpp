@@ -124,6 +124,18 @@ struct ValueOf {
 
 }  // namespace
 
+const Chip& device_chip() {
+  std::string name = "host";
+#if defined(__CUDACC__)
+  cudaDeviceProp properties;
+  expect_success(cudaGetDeviceProperties(&properties, 0));
+  name = "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
+#endif
+  const Chip* chip = find_chip(name);
+  if (!chip) throw std::runtime_error("no chip " + name);
+  return *chip;
+}
+
 ScheduleExecutor::ScheduleExecutor(const Checkpoint& checkpoint, const Weights& weights, uint64_t state_stride,
                                    int slots)
     : memory_(std::make_unique<Memory>()) {

@@ -1,15 +1,20 @@
-// Runs Schedules in this process, on the host chip: what an emitted program does, without emitting and compiling one.
-// Every buffer is an allocation of its own, filled with NaN before each step: under ASan a kernel that leaves its array
-// is caught, and a value read before it is written spoils the logits.
+// Runs Schedules in this process, on the host chip or, compiled as CUDA, on a GPU: what an emitted program does,
+// without emitting and compiling one. Every buffer is an allocation of its own, filled with NaN before each step: under
+// ASan or compute-sanitizer a kernel that leaves its array is caught, and a value read before it is written spoils the
+// logits.
 #pragma once
 #include <memory>
 #include <vector>
 
+#include "lane/chip.h"
 #include "lane/gguf.h"
 #include "lane/plan.h"
 #include "lane/weights.h"
 
 namespace lane::test {
+
+/// The chip that schedules run on here: plan for it. Throws std::runtime_error where lanec has no row for the GPU.
+const Chip& device_chip();
 
 class ScheduleExecutor {
  public:

@@ -1,4 +1,4 @@
-// Schedules of the golden cases, run on the host chip, against what llama.cpp computes; and the forms against each
+// Schedules of the golden cases, run on the device, against what llama.cpp computes; and the forms against each
 // other, bit for bit. Float activations and a float cache: nothing is rounded that the oracle does not round.
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ struct Compiled {
     options.activations = activations;
     options.ctx = kContext;
     options.kv = KvType::F32;
-    options.chip = "host";
+    options.chip = device_chip().name;
     const Path folder = Path(testing::TempDir());
     checkpoint = read_checkpoint(write_case(golden, folder));
     program = author(describe_model(checkpoint, options));
@@ -50,7 +50,7 @@ struct Compiled {
     weights = place_weights(pointers, checkpoint, options);
     verify(weights, checkpoint);
     for (size_t i = 0; i < cuts.size(); i++) {
-      schedules.push_back(plan(cuts[i], graphs[i], weights, options, *find_chip("host")));
+      schedules.push_back(plan(cuts[i], graphs[i], weights, options, device_chip()));
       verify(schedules.back(), weights);
     }
   }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -39,6 +40,9 @@ std::string digest(std::string_view bytes) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-Path test_path(std::string_view name) { return Path(LANE_TEST_DIR) / name; }
+Path test_path(std::string_view name) {
+  const char* elsewhere = std::getenv("LANE_TEST_DIR");
+  return Path(elsewhere ? elsewhere : LANE_TEST_DIR) / name;
+}
 
 }  // namespace lane::test

@@ -26,7 +26,7 @@ std::string read_file(const Path& path);
 void write_file(const Path& path, std::string_view bytes);
 /// XXH3-128 of the bytes, as 32 hexadecimal digits.
 std::string digest(std::string_view bytes);
-/// tests/<name> of the source tree.
+/// tests/<name> of the source tree, or of the folder that LANE_TEST_DIR in the environment names.
 Path test_path(std::string_view name);
 
 }  // namespace lane::test
