@@ -29,7 +29,7 @@ architecture_of() { local n=${1#sm_}; [ "$n" -ge 90 ] && echo "${n}a-real" || ec
 
 build_tests() {
   cmake -S . -B build-gpu -G Ninja -DLANE_GPU_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES="$(architecture_of "$chip")" >&2
-  cmake --build build-gpu -j "$(nproc)" --target lanec lane_gpu_tests compare_golden write_case >&2
+  cmake --build build-gpu -j "$(nproc)" --target lanec lane_gpu_tests compare_golden make_checkpoint >&2
   mkdir -p "$dir"/{tests,golden/cases,golden/real,programs,lib}
   cp tools/gpu_check.sh build-gpu/tests/support/compare_golden "$dir"
   find build-gpu/tests/gpu -maxdepth 1 -type f -executable -exec cp -t "$dir/tests" {} +
@@ -49,7 +49,7 @@ build_programs() {
   local name
   for name in "${tiny[@]}"; do
     mkdir -p "$dir/programs/$name"
-    LANE_TEST_DIR=tests build-gpu/tests/programs/write_case "$name" "$dir/programs/$name/model.gguf"
+    build-gpu/tools/make_checkpoint "tests/golden/cases/$name.json" "$dir/programs/$name/model.gguf"
     build_program "$name" "$dir/programs/$name/model.gguf"
   done
   for name in "${real[@]}"; do
