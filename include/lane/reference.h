@@ -32,7 +32,7 @@ class Constants {
   Constants(const StepGraph& graph, const Checkpoint& checkpoint);
   void set(const std::string& name, std::span<const float> values);  // copied, as F32
   void set(const std::string& name, const ConstantData& data);       // its bytes outlive this
-  const ConstantData* find(std::string_view name) const;  // null where absent
+  const ConstantData* find(std::string_view name) const;             // null where absent
 
  private:
   std::map<std::string, ConstantData, std::less<>> data_;

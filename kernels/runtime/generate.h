@@ -94,8 +94,8 @@ class TextOutput {
   bool reader_gone_ = false;
 };
 
-/// The file of --dump-logits: written under another name and renamed when it is whole; a pipe or a device is written as it
-/// is. On little-endian machines alone, as all of GGUF here.
+/// The file of --dump-logits: written under another name and renamed when it is whole; a pipe or a device is written as
+/// it is. On little-endian machines alone, as all of GGUF here.
 class LogitsFile : public LogitsSink {
  public:
   LogitsFile(std::string path, int32_t tokens) : path_(std::move(path)), tokens_(static_cast<size_t>(tokens)) {

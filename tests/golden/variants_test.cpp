@@ -1,5 +1,5 @@
-// Models that no golden case is: options of rows that their files do not use. Their forms lift and agree with each other
-// in double, and what was changed changes the logits.
+// Models that no golden case is: options of rows that their files do not use. Their forms lift and agree with each
+// other in double, and what was changed changes the logits.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -169,7 +169,8 @@ const Points kInteresting =
     U".,!?-_()[]{}<>=+*&^%$#@~|`\\\"\u00AC\u00BD\u00B2"
     U"éÉßſıİñµªºǅƻʔ\u0301\u0308\u0327\u02B0\u02C6ΑαΩωЖжԱա\u05D0\u0627\u0660\u0915\u093E\u094D\u0967\u0E01\u0E48\u1F88"
     U"\u1FBE\u2126\u212A"
-    U"中日本語のテカ、。「，！５Ａｚ가나\u1100\u2018\u201F\u00AD\u200B\u200D\uFE0F\uFEFF\u2160\u2460€☃✅🚀🦙\U0001F468"
+    U"中日本語のテカ、。「，！５Ａｚ가나\u1100\u2018\u201F\u00AD\u200B\u200D\uFE0F\uFEFF\u2160\u2460€☃✅🚀🦙"
+    U"\U0001F468"
     U"\U0001D518\U00010400\U0001E900\uFFFD";
 
 Points random_text(std::mt19937* random) {
