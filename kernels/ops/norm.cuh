@@ -1,6 +1,6 @@
 // Norms. A block normalises one run of `width` values: a row, or a head of it. Sums are double.
 #pragma once
-#include "ops/block.cuh"
+#include "ops/row_norm.cuh"
 
 namespace LANE_NAMESPACE {
 
@@ -10,10 +10,7 @@ __global__ void rms_norm(float* out, const float* x, const float* weight, const 
                          int weight_columns, float epsilon) {
   __shared__ double scratch[kMostWarps];
   const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
-  double squares = 0;
-  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += double(x[start + i]) * double(x[start + i]);
-  squares = block_sum(squares, scratch);
-  const float inverse = float(1.0 / sqrt(squares / width + double(epsilon)));
+  const float inverse = rms_factor(x + start, width, epsilon, scratch);
   for (int i = threadIdx.x; i < width; i += blockDim.x)
     out[start + i] = x[start + i] * inverse * (weight ? weight[first + i] : 1.0f) + (bias ? bias[first + i] : 0.0f);
 }

@@ -42,46 +42,72 @@ struct FloatActivations {
   }
 };
 
-/// Where a product's rows lie: out[t * out_stride + r] = row r of `weights` · activation row x_first + t * x_step.
+/// Where a product's rows lie: out[t * out_stride + r] = row r of `weights` · activation row x_first + t * x_step, then
+/// + bias[r], then + residual[t * out_stride + r], where these are not null.
 struct ProductPlaces {
   float* out;
   const uint8_t* weights;
   int64_t row_bytes;
   int rows;
   int64_t out_stride, x_first, x_step;
+  const float *bias = nullptr, *residual = nullptr;
 };
 
-/// One row for up to TOKENS tokens.
+/// One row for up to TOKENS tokens: sums[t] = weights · activation row x_row + t * x_step, in lane kWarpLeader alone.
 template <class Activations, int TOKENS>
-__device__ __forceinline__ void product_row(const ProductPlaces& at, const Activations& x, int row, int first_token,
-                                            int tokens) {
+__device__ __forceinline__ void row_sums(const uint8_t* weights, const Activations& x, int64_t x_row, int64_t x_step,
+                                         int tokens, float (&sums)[TOKENS]) {
   typename Activations::Sum sum[TOKENS] = {};
-  const uint8_t* weights = at.weights + row * at.row_bytes;
   const int groups = (x.columns + kGroup - 1) / kGroup;
   for (int group = lane_index(); group < groups; group += kWarpLanes) {
     typename Activations::Group decoded;
     x.load(decoded, weights, group);
     LANE_UNROLL
     for (int t = 0; t < TOKENS; t++) {
-      if (t < tokens) sum[t] = x.add(sum[t], decoded, at.x_first + (first_token + t) * at.x_step, group);
+      if (t < tokens) sum[t] = x.add(sum[t], decoded, x_row + t * x_step, group);
     }
   }
   LANE_UNROLL
   for (int t = 0; t < TOKENS; t++) {
     if (t >= tokens) break;
-    const typename Activations::Sum total = warp_sum_to_leader(sum[t]);
-    if (lane_index() == kWarpLeader) at.out[(first_token + t) * at.out_stride + row] = static_cast<float>(total);
+    sums[t] = static_cast<float>(warp_sum_to_leader(sum[t]));
   }
 }
 
-/// All rows, over the grid's x: any number of blocks, each warp a run of consecutive rows.
+template <class Activations, int TOKENS>
+__device__ __forceinline__ void product_row(const ProductPlaces& at, const Activations& x, int row, int first_token,
+                                            int tokens) {
+  float sums[TOKENS];
+  row_sums(at.weights + row * at.row_bytes, x, at.x_first + first_token * at.x_step, at.x_step, tokens, sums);
+  if (lane_index() != kWarpLeader) return;
+  LANE_UNROLL
+  for (int t = 0; t < TOKENS; t++) {
+    if (t >= tokens) break;
+    const int64_t place = (first_token + t) * at.out_stride + row;
+    float value = sums[t];
+    if (at.bias) value += at.bias[row];
+    if (at.residual) value += at.residual[place];
+    at.out[place] = value;
+  }
+}
+
+/// The consecutive rows of `rows` that this warp takes when `blocks` blocks share them and this is number `block`.
+struct WarpRows {
+  int first, last;
+};
+__device__ __forceinline__ WarpRows warp_rows(int rows, int block, int blocks) {
+  const int warps = blocks * static_cast<int>(blockDim.x / kWarpLanes);
+  const int run = (rows + warps - 1) / warps;
+  const int first = (block * static_cast<int>(blockDim.x / kWarpLanes) + warp_index()) * run;
+  return {first, first + run < rows ? first + run : rows};
+}
+
+/// All rows, shared by any number of blocks.
 template <class Activations>
-__device__ __forceinline__ void product_rows(const ProductPlaces& at, const Activations& x, int tokens) {
-  const int warps = static_cast<int>(gridDim.x * (blockDim.x / kWarpLanes));
-  const int run = (at.rows + warps - 1) / warps;
-  const int first = (static_cast<int>(blockIdx.x * (blockDim.x / kWarpLanes)) + warp_index()) * run;
-  const int last = first + run < at.rows ? first + run : at.rows;
-  for (int row = first; row < last; row++) {
+__device__ __forceinline__ void product_rows(const ProductPlaces& at, const Activations& x, int tokens, int block,
+                                             int blocks) {
+  const WarpRows mine = warp_rows(at.rows, block, blocks);
+  for (int row = mine.first; row < mine.last; row++) {
     if (tokens == 1) {
       product_row<Activations, 1>(at, x, row, 0, 1);
     } else {
@@ -90,6 +116,11 @@ __device__ __forceinline__ void product_rows(const ProductPlaces& at, const Acti
       }
     }
   }
+}
+/// By the grid's x.
+template <class Activations>
+__device__ __forceinline__ void product_rows(const ProductPlaces& at, const Activations& x, int tokens) {
+  product_rows(at, x, tokens, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
 }
 
 /// out[t][r] = row r of w · activation row t.

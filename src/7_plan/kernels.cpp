@@ -87,6 +87,16 @@ constexpr std::array kKernels = {
         "float* out, uint8_t* state, const float* q, const float* k, const float* v, const float* d, const float* b, "
         "const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int tiled, "
         "int keep"},
+    Kernel{"product", "fused/products.cuh",
+           "float* out, const uint8_t* w, const float* bias, const float* residual, const float* x, const float* norm, "
+           "float epsilon, int rows, int columns, int tokens"},
+    Kernel{"products", "fused/products.cuh",
+           "float* out0, float* out1, float* out2, const uint8_t* w0, const uint8_t* w1, const uint8_t* w2, const "
+           "float* bias0, const float* bias1, const float* bias2, const float* x, const float* norm, float epsilon, "
+           "int rows0, int rows1, int rows2, int blocks0, int blocks1, int columns, int tokens"},
+    Kernel{"gated_product", "fused/products.cuh",
+           "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* x, const float* norm, "
+           "float epsilon, float limit, float slope, int rows, int columns, int tokens"},
     Kernel{"advance", "ops/advance.cuh",
            "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence"},
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "7_plan/rules.h"
 #include "lane/error.h"
 
 namespace lane {
@@ -14,8 +15,10 @@ constexpr int64_t kElementThreads = 256;
 
 using Lower = void (*)(Lowering&, const StepOp&);
 
-Lower lower_of(OpKind kind) {
-  switch (kind) {
+Lower lower_of(const StepOp& op) {
+  if (op.fused == Fused::Products) return lower_products;
+  if (op.fused == Fused::GatedProduct) return lower_gated_product;
+  switch (op.kind) {
     case OpKind::RowLookup:
       return lower_row_lookup;
     case OpKind::MatrixProduct:
@@ -87,8 +90,10 @@ Lower lower_of(OpKind kind) {
 
 }  // namespace
 
-Lowering::Lowering(const Cut& cut, Step step, const Weights& weights, const Options& options, const Chip& chip)
-    : step_(std::move(step)), weights_(weights), options_(options), chip_(chip) {
+Lowering::Lowering(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options,
+                   const Chip& chip)
+    : weights_(weights), options_(options), chip_(chip) {
+  step_ = fuse(fold(cut, graph, weights, options), weights, options, chip, schedule_.fired);
   schedule_.kind = cut.identity.kind;
   schedule_.sequences = cut.sequences();
   schedule_.rows_per_sequence = cut.rows_per_sequence();
@@ -99,7 +104,7 @@ Lowering::Lowering(const Cut& cut, Step step, const Weights& weights, const Opti
 Schedule Lowering::run() {
   add_buffers();
   for (const StepOp& op : step_.ops) {
-    const Lower lower = lower_of(op.kind);
+    const Lower lower = lower_of(op);
     if (!lower) throw InternalError(fmt::format("plan: a {} was not folded away", op_name(op.kind)));
     lower(*this, op);
   }

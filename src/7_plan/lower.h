@@ -10,7 +10,7 @@ namespace lane {
 
 class Lowering {
  public:
-  Lowering(const Cut& cut, Step step, const Weights& weights, const Options& options, const Chip& chip);
+  Lowering(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options, const Chip& chip);
   Schedule run();
 
   // What the functions that lower one kind of op build on.
@@ -70,6 +70,11 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline Dim3 dim(int64_t x, int64_t y = 1) { return {uint32_t(x), uint32_t(y), 1}; }
 constexpr int64_t kWarpThreads = 32;
 
+/// Blocks of a product of `rows` rows, of which a launch has `others`.
+int64_t product_blocks(int64_t rows, int64_t others, const Chip& chip);
+/// The kernels' name of what an op does to each value: "SiluGate".
+std::string functor_of(OpKind kind);
+
 // One kind of op each; op is of that kind.
 void lower_row_lookup(Lowering& to, const StepOp& op);
 void lower_matrix_product(Lowering& to, const StepOp& op);
@@ -95,5 +100,9 @@ void lower_top_choice(Lowering& to, const StepOp& op);
 void lower_chosen_share(Lowering& to, const StepOp& op);
 void lower_expert_bias(Lowering& to, const StepOp& op);
 void lower_expert_sum(Lowering& to, const StepOp& op);
+// Fused ones.
+void lower_product(Lowering& to, const StepOp& op);
+void lower_products(Lowering& to, const StepOp& op);
+void lower_gated_product(Lowering& to, const StepOp& op);
 
 }  // namespace lane

@@ -6,12 +6,12 @@
 namespace lane {
 namespace {
 
-/// Threads that reduce `width` values: from the width alone, since they set the order of the sum. On the host chip a
-/// barrier costs more than the work it shares out.
-int64_t reducing_threads(int64_t width, const Chip& chip) {
-  if (chip.capability == 0) return kWarpThreads;
-  return kWarpThreads * std::clamp<int64_t>(width / 256, 1, 16);
-}
+constexpr int64_t kRowNormThreads = 256;  // as ops/row_norm.cuh says
+
+/// Threads that norm a run: they set the order of its sum, so a row takes what fused kernels take, and a head a warp.
+int64_t norm_threads(const StepOp& op) { return op.has(OptionKey::Width) ? kWarpThreads : kRowNormThreads; }
+
+}  // namespace
 
 std::string functor_of(OpKind kind) {
   switch (kind) {
@@ -48,12 +48,10 @@ std::string functor_of(OpKind kind) {
   }
 }
 
-}  // namespace
-
 void lower_norm(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[0];
   const int64_t width = op.integer(OptionKey::Width, x.shape.columns);
-  const Dim3 grid = dim(to.counted(op, x.shape.elements()) / width), block = dim(reducing_threads(width, to.chip()));
+  const Dim3 grid = dim(to.counted(op, x.shape.elements()) / width), block = dim(norm_threads(op));
   const double epsilon = op.option(OptionKey::Epsilon);
   if (op.kind == OpKind::LengthNorm) {
     to.launch(op, "length_norm", grid, block, {to.out(op.result), to.in(x), width, epsilon});

@@ -21,6 +21,13 @@ const Format& format_of(const Lowering& to, const StepOp& op) {
   return *placement.format;
 }
 
+void with_format(Launch& launch, const Format& format) {
+  launch.template_arguments = {std::string(format.name)};
+  launch.includes = {std::string(format.kernel)};
+}
+
+}  // namespace
+
 /// Blocks of a product of `rows` rows: a warp a row until the chip is full, then more rows a warp. On the host chip a
 /// block a worker.
 int64_t product_blocks(int64_t rows, int64_t others, const Chip& chip) {
@@ -28,13 +35,6 @@ int64_t product_blocks(int64_t rows, int64_t others, const Chip& chip) {
   const int64_t full = chip.capability == 0 ? chip.multiprocessors : int64_t(chip.multiprocessors) * 8;
   return std::clamp(ceil_div(full, others), int64_t(1), blocks);
 }
-
-void with_format(Launch& launch, const Format& format) {
-  launch.template_arguments = {std::string(format.name)};
-  launch.includes = {std::string(format.kernel)};
-}
-
-}  // namespace
 
 std::string Lowering::product_suffix(const Format& format) const {
   if (options_.activations == Activations::F32 || format.block_elements == 1) return "";
@@ -72,6 +72,7 @@ void lower_row_lookup(Lowering& to, const StepOp& op) {
 }
 
 void lower_matrix_product(Lowering& to, const StepOp& op) {
+  if (op.parts.any()) return lower_product(to, op);
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t rows = w.shape.rows, tokens = x.shape.rows;

@@ -6,7 +6,7 @@ namespace lane {
 
 Schedule plan(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options,
               const Chip& chip) {
-  return Lowering(cut, fold(cut, graph, weights, options), weights, options, chip).run();
+  return Lowering(cut, graph, weights, options, chip).run();
 }
 
 }  // namespace lane

@@ -28,23 +28,42 @@ struct Ref {
 
 /// An array that an op of the step computes.
 struct StepArray {
-  enum class Kind { Buffer, Logits, Next };
+  enum class Kind { Buffer, Logits, Next, Inner };  // Inner: fused away
   std::string name;
   Shape shape;
   bool integers = false;
   Kind kind = Kind::Buffer;
 };
 
+/// What fusion makes of several ops; None: an op of the graph.
+enum class Fused { None, Products, GatedProduct, AttentionInputs };
+
+/// What fusion adds to a product of a matrix: absent where the Ref is of Kind::None.
+struct ProductParts {
+  Ref norm;               // weight of an rms norm of the activations
+  double epsilon = 0;     // of that norm
+  Ref bias, residual;     // added to the result in this order
+  bool prepares = false;  // the product's own blocks quantize its activations
+  bool any() const {
+    return prepares || norm.kind != Ref::Kind::None || bias.kind != Ref::Kind::None || residual.kind != Ref::Kind::None;
+  }
+};
+
 struct StepOp {
   OpKind kind = OpKind::Sum;
+  Fused fused = Fused::None;
   std::vector<Ref> operands;  // the phrase's; then a Rotation's table, a Write's position
   std::vector<std::pair<OptionKey, double>> options;
-  Ref result;
-  std::vector<int> ops;  // of the graph
-  int sequences = 1;     // for which it has been said
+  Ref result;  // none where a fused op's members have one each
+  ProductParts parts;
+  std::vector<StepOp> members;  // of a fused op, without the operands that they share: those are its own
+  std::vector<int> ops;         // of the graph
+  int sequences = 1;            // for which it has been said
   bool has(OptionKey key) const;
   double option(OptionKey key, double otherwise = 0) const;
   int64_t integer(OptionKey key, int64_t otherwise = 0) const;
+  /// Everything it reads and everything it writes, its members' too.
+  std::vector<Ref> reads() const, writes() const;
 };
 
 struct Step {

@@ -1,13 +1,9 @@
 #include "kernels/kernel_registry.h"
 
-#include <map>
 #include <stdexcept>
-#include <type_traits>
-#include <utility>
 
-#include "base/launch.cuh"
-#include "kernels/device_array.h"
 #include "kernels/format_kernels.h"
+#include "kernels/registered.h"
 #include "ops/advance.cuh"
 #include "ops/attention.cuh"
 #include "ops/elementwise.cuh"
@@ -21,57 +17,6 @@
 
 namespace lane::test {
 namespace {
-
-namespace program = LANE_NAMESPACE;
-
-template <class P>
-P value_as(const KernelValue& value) {
-  if constexpr (std::is_pointer_v<P>)
-    return static_cast<P>(value.pointer);
-  else if constexpr (std::is_floating_point_v<P>)
-    return static_cast<P>(value.real);
-  else
-    return static_cast<P>(value.integer);
-}
-
-template <class P>
-std::string type_text() {
-  if constexpr (std::is_pointer_v<P>) {
-    using T = std::remove_pointer_t<P>;
-    return (std::is_const_v<T> ? "const " : "") + type_text<std::remove_const_t<T>>() + "*";
-  } else if constexpr (std::is_same_v<P, float>) {
-    return "float";
-  } else if constexpr (std::is_same_v<P, uint8_t>) {
-    return "uint8_t";
-  } else if constexpr (std::is_same_v<P, int>) {
-    return "int";
-  } else {
-    static_assert(std::is_same_v<P, int64_t>, "kernels take flat parameters");
-    return "int64_t";
-  }
-}
-
-template <class... P, size_t... I>
-void call(void (*kernel)(P...), const Dim3& grid, const Dim3& block, uint32_t shared_bytes, const KernelValue* values,
-          std::index_sequence<I...>) {
-  constexpr uint32_t kWithoutAsking = 48 * 1024;
-  if (shared_bytes > kWithoutAsking)
-    expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes)));
-  expect_success(program::launch(nullptr, dim3(grid.x, grid.y, grid.z), dim3(block.x, block.y, block.z), shared_bytes,
-                                 kernel, value_as<P>(values[I])...));
-}
-
-template <class... P>
-RegisteredKernel registered(void (*kernel)(P...)) {
-  RegisteredKernel result;
-  result.launch = [kernel](const Dim3& grid, const Dim3& block, uint32_t shared_bytes, const KernelValue* values) {
-    call(kernel, grid, block, shared_bytes, values, std::index_sequence_for<P...>());
-  };
-  ((result.types += (result.types.empty() ? "" : ", ") + type_text<P>()), ...);
-  return result;
-}
-
-using Registry = std::map<std::string, RegisteredKernel>;
 
 void add_quantized_products(Registry& registry, const std::string& suffix, const QuantizedProducts& products) {
   registry["matrix_product" + suffix] = registered(products.matrix);
@@ -142,6 +87,10 @@ Registry make_registry() {
   registry["shift"] = registered(program::shift);
   registry["delta_rule"] = registered(program::delta_rule);
   registry["advance"] = registered(program::advance);
+  add_float_products_of_small_blocks(registry);
+  add_float_products_of_super_blocks(registry);
+  add_int8x2_products_of_small_blocks(registry);
+  add_int8x2_products_of_super_blocks(registry);
   return registry;
 }
 

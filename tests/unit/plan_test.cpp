@@ -22,9 +22,9 @@ struct Planned {
   Schedule schedule;
 
   explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
-                   KvType kv = KvType::F16) {
+                   const std::vector<std::string>& hold = {}) {
     options.ctx = 64;
-    options.kv = kv;
+    options.hold = hold;
     checkpoint = read_checkpoint(write_case(load_case(name), folder.path()));
     const Cut form = cut(author(describe_model(checkpoint, options)), kind, rows);
     graph = lift(parse_logos(form.text));
@@ -67,6 +67,29 @@ TEST(Plan, SaysABatchsOpsInOneLaunch) {
             Planned("qwen2-f32").schedule.launches.size());
 }
 
+int times_fired(const Planned& p, std::string_view rule) {
+  for (const auto& [name, times] : p.schedule.fired)
+    if (name == rule) return times;
+  return 0;
+}
+
+TEST(Plan, FiresTheRulesOfALlamaLayer) {
+  const Planned p("llama-f32");  // two layers and a head
+  EXPECT_EQ(times_fired(p, "residual"), 4);
+  EXPECT_EQ(times_fired(p, "gate"), 2);
+  EXPECT_EQ(times_fired(p, "matrices"), 2);
+  EXPECT_EQ(times_fired(p, "norm"), 5);
+}
+
+TEST(Plan, HoldsARuleByName) {
+  const Planned all("qwen2-f32"), bias_held("qwen2-f32", FormKind::Decode, 1, {"bias"}),
+      held("qwen2-f32", FormKind::Decode, 1, {"all"});
+  EXPECT_EQ(times_fired(all, "bias"), 6);
+  EXPECT_EQ(times_fired(bias_held, "bias"), 0);
+  EXPECT_GT(times_fired(bias_held, "gate"), 0);
+  EXPECT_TRUE(held.schedule.fired.empty());
+}
+
 TEST(Plan, GivesTheSameBytesTwice) {
   const Planned a("qwen3-f32"), b("qwen3-f32");
   EXPECT_EQ(to_text(a.schedule, a.weights), to_text(b.schedule, b.weights));
@@ -102,10 +125,10 @@ TEST(Plan, DamageDoesNotPass) {
   damaged("should not be an array", [](Schedule& s) { s.launches[0].args.back() = NullArg{}; });
   damaged("does not fit an int", [](Schedule& s) { s.launches[0].args.back() = int64_t{1} << 40; });
   damaged("unlike its pointer says",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[1]).access = Access::Write; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[1]).access = Access::Write; });
   damaged("behind the end",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[0]).byte_offset = 1 << 20; });
-  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rms_norm").args[0]).buffer = 999; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[0]).byte_offset = 1 << 20; });
+  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[0]).buffer = 999; });
   damaged("names no state", [](Schedule& s) { std::get<StateArg>(launch_of(s, "cache_write").args[0]).state = 99; });
   damaged("without a place", [](Schedule& s) { s.launches[0].args[1] = WeightArg{-1}; });
   damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.x = 0; });

@@ -1,0 +1,124 @@
+#include <algorithm>
+
+#include "7_plan/rules.h"
+
+namespace lane {
+namespace {
+
+bool held(const Rule& rule, const Options& options) {
+  return std::any_of(options.hold.begin(), options.hold.end(),
+                     [&](const std::string& name) { return name == "all" || name == rule.name; });
+}
+
+/// Whether the one touches what the other changes.
+bool conflicts(const Ref& a, const Ref& b) {
+  return a.kind == b.kind && a.index == b.index && (a.kind == Ref::Kind::Array || a.kind == Ref::Kind::State);
+}
+bool conflicts(const std::vector<Ref>& a, const std::vector<Ref>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Ref& x) {
+    return std::any_of(b.begin(), b.end(), [&](const Ref& y) { return conflicts(x, y); });
+  });
+}
+/// Whether the two ops may not change places.
+bool ordered(const StepOp& a, const StepOp& b) {
+  return conflicts(a.writes(), b.reads()) || conflicts(a.writes(), b.writes()) || conflicts(a.reads(), b.writes());
+}
+
+/// Whether all matched ops can run where the last (or else the first) of them stands: none of them depends on an op in
+/// between that is not matched, nor such an op on it.
+bool can_gather(const Step& step, const std::vector<int>& matched, int place) {
+  for (const int m : matched) {
+    const auto [from, to] = std::minmax(m, place);
+    for (int i = from; i <= to; i++)
+      if (!std::binary_search(matched.begin(), matched.end(), i) && ordered(step.ops[size_t(m)], step.ops[size_t(i)]))
+        return false;
+  }
+  return true;
+}
+
+/// The matched ops leave, and `fused` stands where `place` was.
+void replace(Step& step, const std::vector<int>& matched, int place, StepOp fused) {
+  fused.ops.clear();
+  for (const int m : matched) {
+    const std::vector<int>& ops = step.ops[size_t(m)].ops;
+    fused.ops.insert(fused.ops.end(), ops.begin(), ops.end());
+  }
+  std::sort(fused.ops.begin(), fused.ops.end());
+  std::vector<StepOp> kept;
+  for (int i = 0; i < int(step.ops.size()); i++) {
+    if (i == place)
+      kept.push_back(fused);
+    else if (!std::binary_search(matched.begin(), matched.end(), i))
+      kept.push_back(std::move(step.ops[size_t(i)]));
+  }
+  step.ops = std::move(kept);
+}
+
+/// Applies the rule at the first place where it can be; false where there is none from op `from` on.
+bool apply_once(Step& step, const Rule& rule, const std::vector<PatternNode>& pattern, const Weights& weights,
+                const Options& options, const Chip& chip, int& from) {
+  const Matcher matcher(step);
+  for (; from < int(step.ops.size()); from++) {
+    std::optional<Match> match = matcher.match(pattern, from);
+    if (!match) continue;
+    const RuleContext context{step, weights, options, chip, *match};
+    if (!rule.guard(context)) continue;
+    const StepOp fused = rule.fused(context);
+    std::vector<int>& matched = match->matched;
+    std::sort(matched.begin(), matched.end());
+    for (const int place : {matched.back(), matched.front()}) {
+      if (!can_gather(step, matched, place)) continue;
+      replace(step, matched, place, fused);
+      from = matched.front();
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Arrays that only fused ops passed among themselves are no longer computed.
+void drop_unwritten_arrays(Step& step) {
+  std::vector<bool> written(step.arrays.size(), false);
+  for (const StepOp& op : step.ops)
+    for (const Ref& ref : op.writes())
+      if (ref.kind == Ref::Kind::Array) written[size_t(ref.index)] = true;
+  for (size_t i = 0; i < written.size(); i++)
+    if (!written[i]) step.arrays[i].kind = StepArray::Kind::Inner;
+}
+
+}  // namespace
+
+Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
+          std::vector<std::pair<std::string, int>>& fired) {
+  for (const Rule& rule : rules()) {
+    if (held(rule, options)) continue;
+    const std::vector<PatternNode> pattern = parse_pattern(rule.pattern);
+    int from = 0, times = 0;
+    while (apply_once(step, rule, pattern, weights, options, chip, from)) times++;
+    if (times == 0) continue;
+    const auto known = std::find_if(fired.begin(), fired.end(), [&](const auto& f) { return f.first == rule.name; });
+    if (known == fired.end())
+      fired.emplace_back(rule.name, times);
+    else
+      known->second += times;
+  }
+  drop_unwritten_arrays(step);
+  return step;
+}
+
+std::vector<Ref> StepOp::reads() const {
+  std::vector<Ref> refs = operands;
+  for (const Ref& part : {parts.norm, parts.bias, parts.residual}) refs.push_back(part);
+  for (const StepOp& member : members)
+    for (const Ref& ref : member.reads()) refs.push_back(ref);
+  return refs;
+}
+
+std::vector<Ref> StepOp::writes() const {
+  if (result.kind != Ref::Kind::None) return {result};
+  std::vector<Ref> refs;
+  for (const StepOp& member : members) refs.push_back(member.result);
+  return refs;
+}
+
+}  // namespace lane

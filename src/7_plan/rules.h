@@ -1,0 +1,37 @@
+// Fusion: rules as data, and one matcher that applies them.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "7_plan/pattern.h"
+
+namespace lane {
+
+/// What a rule's guard and builder look at.
+struct RuleContext {
+  const Step& step;
+  const Weights& weights;
+  const Options& options;
+  const Chip& chip;
+  const Match& match;
+  const StepOp& op(std::string_view label) const { return step.ops[size_t(match.ops.find(label)->second)]; }
+  const Ref& value(std::string_view variable) const { return match.values.find(variable)->second; }
+};
+
+struct Rule {
+  std::string_view name;  // several rows may share one
+  std::string_view pattern;
+  bool (*guard)(const RuleContext&);
+  /// The op that stands for all matched ones; its graph ops are filled in by the engine.
+  StepOp (*fused)(const RuleContext&);
+  std::string_view kernel;  // what computes it
+  std::string_view saves;   // in words, for `--emit rules`
+};
+/// In the order in which they are tried.
+std::span<const Rule> rules();
+
+/// Applies every rule that is not held, each as often as it matches; counts go to `fired`.
+Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
+          std::vector<std::pair<std::string, int>>& fired);
+
+}  // namespace lane
