@@ -15,7 +15,7 @@ namespace LANE_NAMESPACE {
 
 /// Sets of classes, one bit each; a code point has exactly one. Bit n is class n of the generated table.
 using ClassSet = uint16_t;
-constexpr ClassSet kOther = 1 << 0;  // control, format, unassigned
+[[maybe_unused]] constexpr ClassSet kOther = 1 << 0;  // control, format, unassigned
 constexpr ClassSet kUpper = 1 << 1;
 constexpr ClassSet kLower = 1 << 2;
 constexpr ClassSet kTitle = 1 << 3;
