@@ -53,30 +53,34 @@ struct Matrix {
   std::vector<double> weights;
 };
 
+/// Every weight of a repacked matrix, row by row; a block of 32 a thread.
+template <class L>
+__global__ void unpack_matrix(double* out, const uint8_t* repacked, int rows, int columns) {
+  const int row_blocks = columns / kBlockColumns, task = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (task >= rows * row_blocks) return;
+  const int row_index = task / row_blocks, b = task % row_blocks;
+  const Slices s = slices(columns);
+  const int slice = b / s.full, blocks = slice == s.count - 1 ? s.last : s.full;
+  const uint8_t* row = repacked + slice_offset(L::kBytes256, size_t(rows), s, slice) +
+                       size_t(row_index) * size_t(slice_row_bytes(L::kBytes256, blocks));
+  double* to = out + size_t(task) * kBlockColumns;
+  if constexpr (L::kFloat) {
+    float w[32];
+    L::weights(row, blocks, b % s.full, w);
+    for (int i = 0; i < 32; i++) to[i] = w[i];
+  } else {
+    const UnpackedBlock u = L::unpack(row, blocks, b % s.full);
+    for (int i = 0; i < 32; i++) to[i] = double(u.scale[i / 16]) * u.code[i] - double(u.minimum[i / 16]);
+  }
+}
+
 template <class L>
 std::vector<double> unpacked(const Matrix<L>& m) {
-  const std::vector<uint8_t> bytes = m.repacked.values();
-  const Slices s = slices(m.columns);
-  std::vector<double> out;
-  for (int row = 0; row < m.rows; row++) {
-    for (int b = 0; b < m.columns / kBlockColumns; b++) {
-      const int slice = b / s.full, blocks = slice == s.count - 1 ? s.last : s.full;
-      // Rows are 16-aligned within the matrix, and so must be the copy.
-      alignas(16) uint8_t aligned[kSliceBlocks * 128];
-      const size_t at = slice_offset(L::kBytes256, size_t(m.rows), s, slice) +
-                        size_t(row) * size_t(slice_row_bytes(L::kBytes256, blocks));
-      memcpy(aligned, &bytes[at], size_t(slice_row_bytes(L::kBytes256, blocks)));
-      if constexpr (L::kFloat) {
-        float w[32];
-        L::weights(aligned, blocks, b % s.full, w);
-        out.insert(out.end(), w, w + 32);
-      } else {
-        const UnpackedBlock u = L::unpack(aligned, blocks, b % s.full);
-        for (int i = 0; i < 32; i++) out.push_back(double(u.scale[i / 16]) * u.code[i] - double(u.minimum[i / 16]));
-      }
-    }
-  }
-  return out;
+  const DeviceArray<double> out(m.elements);
+  const unsigned blocks = unsigned(m.elements / kBlockColumns + 63) / 64;
+  expect_success(
+      launch(nullptr, dim3(blocks), dim3(64), 0, unpack_matrix<L>, out.data(), m.repacked.data(), m.rows, m.columns));
+  return out.values();
 }
 
 template <class L>
