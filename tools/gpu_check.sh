@@ -77,12 +77,13 @@ count() { if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 
 skip() { say "skipped: $*"; skipped=$((skipped + 1)); }
 
 run_tests() {
-  local test status
+  local test name status said
   for test in "$dir"/tests/*; do
-    status=0
-    "$test" --gtest_brief=1 >"$log/$(basename "$test")" 2>&1 || status=$?
-    printf '%-24s %s\n' "$(basename "$test")" "$(grep -E 'tests? ran|PASSED|FAILED TEST' "$log/$(basename "$test")" | xargs)"
-    [ "$status" = 0 ] || grep -E -m 20 'Failure|FAILED|what|rror' "$log/$(basename "$test")" || true
+    name=$(basename "$test") status=0
+    "$test" --gtest_brief=1 >"$log/$name" 2>&1 || status=$?
+    said=$(grep -E 'PASSED|FAILED TEST' "$log/$name" | xargs) || said="FAILED: ended with status $status before its last test"
+    printf '%-24s %s\n' "$name" "$said"
+    [ "$status" = 0 ] || grep -m 20 FAILED "$log/$name" || true
     count "$status"
   done
 }
