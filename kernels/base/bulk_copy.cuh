@@ -29,16 +29,27 @@ __device__ __forceinline__ void publish_copy_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/// Bytes that are read once a step, such as weights: they should push nothing else out of the L2.
+/// Tells the barrier how many bytes its phase is to wait for: one thread, before the copies that bring them.
+__device__ __forceinline__ void expect_copies(CopyBarrier* barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void bulk_copy(void* shared, const void* global, uint32_t bytes, CopyBarrier* barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(shared)),
+               "l"(global), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+/// The phase's only copy, of bytes that are read once a step, such as weights: they should push nothing else out of the
+/// L2.
 __device__ __forceinline__ void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier* barrier) {
   uint64_t evict_first;
-  const uint32_t at = shared_address(barrier);
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(evict_first));
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  expect_copies(barrier, bytes);
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
           "r"(shared_address(shared)),
-      "l"(global), "r"(bytes), "r"(at), "l"(evict_first)
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(evict_first)
       : "memory");
 }
 
@@ -57,6 +68,8 @@ __device__ __forceinline__ void wait_copy(CopyBarrier* barrier, uint32_t parity)
 
 inline void init_copy_barrier(CopyBarrier*) {}
 inline void publish_copy_barriers() {}
+inline void expect_copies(CopyBarrier*, uint32_t) {}
+inline void bulk_copy(void* shared, const void* global, uint32_t bytes, CopyBarrier*) { memcpy(shared, global, bytes); }
 inline void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier*) {
   memcpy(shared, global, bytes);
 }

@@ -1,0 +1,63 @@
+// Products of small matrices by a whole warp, on tensor cores (capability 8.0 and up) or by shuffles.
+//
+// note [fragments of mma]
+// Lane 4 g + c holds, of a 16 x 16 A: rows g and g + 8, columns 2c, 2c + 1, 2c + 8 and 2c + 9; of a 16 x 8 B: the same
+// rows of column g; of a 16 x 8 C: rows g and g + 8, columns 2c and 2c + 1.
+#pragma once
+#include "base/device.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// c += a b: halves, two a word, the lower address in the low bits; sums in float. a: (g, 2c), (g + 8, 2c), (g, 2c +
+/// 8), (g + 8, 2c + 8); b: rows 2c, 2c + 8; c: (g, 2c), (g, 2c + 1), (g + 8, 2c), (g + 8, 2c + 1).
+__device__ __forceinline__ void mma_half(float (&c)[4], const uint4& a, uint32_t b0, uint32_t b1) {
+#if defined(__CUDACC__)
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+  auto half = [](uint32_t word, int i) {
+    return __half2float(__ushort_as_half(static_cast<uint16_t>(word >> 16 * i)));
+  };
+  const int lane = static_cast<int>(threadIdx.x & 31u), row = lane / 4 * 4, column = lane % 4 * 2 * 4;
+  for (int k = 0; k < 4; k++) {
+    const uint32_t upper[2] = {__shfl_sync(LANE_FULL_WARP, a.x, row + k), __shfl_sync(LANE_FULL_WARP, a.z, row + k)};
+    const uint32_t lower[2] = {__shfl_sync(LANE_FULL_WARP, a.y, row + k), __shfl_sync(LANE_FULL_WARP, a.w, row + k)};
+    const uint32_t left[2] = {__shfl_sync(LANE_FULL_WARP, b0, column + k), __shfl_sync(LANE_FULL_WARP, b1, column + k)};
+    const uint32_t right[2] = {__shfl_sync(LANE_FULL_WARP, b0, column + 4 + k),
+                               __shfl_sync(LANE_FULL_WARP, b1, column + 4 + k)};
+    for (int i = 0; i < 4; i++) {
+      c[0] += half(upper[i / 2], i % 2) * half(left[i / 2], i % 2),
+          c[1] += half(upper[i / 2], i % 2) * half(right[i / 2], i % 2);
+      c[2] += half(lower[i / 2], i % 2) * half(left[i / 2], i % 2),
+          c[3] += half(lower[i / 2], i % 2) * half(right[i / 2], i % 2);
+    }
+  }
+#endif
+}
+
+/// Two floats rounded to halves in one word, `low` in the low bits; and what the rounding left, rounded likewise.
+/// Together they keep 22 bits, down to steps of 2^-24.
+struct HalfPair {
+  uint32_t high, rest;
+};
+__device__ __forceinline__ HalfPair split_to_halves(float low, float high) {
+  const __half l = __float2half(low), h = __float2half(high);
+  const __half l_rest = __float2half(low - __half2float(l)), h_rest = __float2half(high - __half2float(h));
+  auto word = [](__half a, __half b) { return static_cast<uint32_t>(__half_as_ushort(b)) << 16 | __half_as_ushort(a); };
+  return {word(l, h), word(l_rest, h_rest)};
+}
+
+/// 2^x, to about two units in the last place; 0 where that is below 2^-126.
+__device__ __forceinline__ float fast_exp2(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+
+}  // namespace LANE_NAMESPACE

@@ -1,0 +1,479 @@
+// Attention of one token a sequence over an F16 cache, split over the context and combined in the same launch: for
+// decode steps and batches (sm_90 and up).
+//
+//   attention_split<Width, ValueWidth, Heads>(out, keys, values, partial, arrived, q, k, v, q_norm, k_norm, epsilon,
+//       rotary, turned, neighbours, sinks, pos, slots, state_stride, sequences, groups, heads_per_group, splits, scale,
+//       window, limit)
+//
+//   out, q          [sequences][groups * heads_per_group][ValueWidth, Width]
+//   k, v            [sequences][groups][Width, ValueWidth]: the token's own rows, normed and turned as told, written
+//   into
+//                   the caches, and attended to. Both null: the caches have them, and q is ready
+//   keys, values    the caches: row p, of `groups` heads, is position p
+//   q_norm, k_norm  weights [Width] of an RMS norm of each head, or null
+//   rotary          (cos, sin) of [position][turned / 2], or null; pairs as in ops/position.cuh; 16-aligned rows
+//   sinks           a score a head that takes its share and gives no value, or null
+//   partial         attention_split_partial_floats floats a sequence and part, of this launch alone
+//   arrived         [sequences][parts], zero before the first launch; every launch leaves zeros
+//   scale, window, limit as in ops/attention.cuh
+//   splits          at most, of each part of a sequence; parts = groups * heads_per_group / Heads
+//   grid, threads, shared bytes, splits: attention_split_geometry
+//
+// Heads (a divisor of heads_per_group, 8 at most) query heads share each read of keys and values. Which rows a split
+// takes depends on the position, the window and the number of splits alone, and every sum has one order: a sequence's
+// bits do not depend on the batch.
+//
+// Each warp streams tiles of 16 rows into its own ring by bulk copies, the first before the launch waits for its
+// producer: no launch of a step but this writes the caches, see note [dependent launches]. Scores and sums are products
+// on tensor cores with the heads as rows of A: rows 0 to 7 hold halves of the queries (or of the weights), rows 8 to 15
+// what the rounding left, so nothing is lost that a float would keep. A lane's 16 bytes of a cache row are fragments of
+// B as they lie, once columns are numbered to suit, and any numbering serves a sum.
+#pragma once
+#include "base/bulk_copy.cuh"
+#include "base/keep_loop.h"
+#include "base/launch.cuh"
+#include "base/mma.cuh"
+#include "base/warp.cuh"
+#include "ops/attention_split_geometry.h"
+
+namespace LANE_NAMESPACE {
+
+template <int KeyWidth, int ValuesWidth, int HeadCount>
+struct SplitShape {
+  static constexpr int kWidth = KeyWidth, kValueWidth = ValuesWidth, kHeads = HeadCount, kValues = kHeads * kValueWidth;
+  static constexpr int kWarps = attention_split_warps(kValueWidth), kThreads = 32 * kWarps;
+  static constexpr int kKeyPieces = (kWidth + 31) / 32;  // a lane's 16-byte pieces of a key: four lanes hold a row
+  static constexpr int kValuePieces = (kValueWidth + 63) / 64;  // of a value: eight lanes hold a row
+  static constexpr int kKeyStride = split_key_stride(kWidth), kValueStride = split_value_stride(kValueWidth);
+  static constexpr int kTileBytes = split_tile_bytes(kWidth, kValueWidth), kRing = split_ring(kWidth, kValueWidth);
+  static_assert(attention_split_fits(kWidth, kValueWidth, kHeads), "heads that this kernel's tiles cannot hold");
+};
+
+/// The cached rows [begin, end) of a split, and how many splits have rows. The token's own row is the last active
+/// split's.
+struct SplitRange {
+  int begin, end, active;
+};
+__device__ __forceinline__ SplitRange split_range(int position, int window, int split, int most_splits) {
+  const int first = window > 0 && position >= window ? position - window + 1 : 0, rows = position - first;
+  const int active = max(1, min(most_splits, (rows + kSplitRows - 1) / kSplitRows));
+  const int each = (rows + active - 1) / active;
+  return {min(first + split * each, position), min(first + (split + 1) * each, position), active};
+}
+
+/// What the token brings: its queries (of this part) and, where they are new, its key and value (of this group).
+struct SplitToken {
+  const float *q, *k, *v, *q_norm, *k_norm, *pairs;
+  float epsilon;
+  int turned, neighbours;
+};
+/// Where this block's heads are.
+struct SplitPlaces {
+  int position;
+  uint8_t *keys, *values;      // the group's head in row 0 of the caches
+  int64_t key_row, value_row;  // bytes of a cache row
+};
+/// Scores come out in powers of two.
+struct SplitScore {
+  float scale, limit;
+  static constexpr float kLog2e = 1.4426950408889634f;
+  __device__ __forceinline__ float query_scale() const { return limit > 0.f ? scale : scale * kLog2e; }
+  __device__ __forceinline__ float of(float dot) const {
+    return limit > 0.f ? limit * tanhf(dot / limit) * kLog2e : dot;
+  }
+};
+
+/// What warps or splits summed: `count` runs of [Heads][ValueWidth] values, then their greatest scores and sums of
+/// weights.
+template <class S>
+struct SplitRuns {
+  float* floats;
+  int count;
+  __device__ __forceinline__ float* values(int run, int h) const {
+    return floats + run * S::kValues + h * S::kValueWidth;
+  }
+  __device__ __forceinline__ float* most(int run) const { return floats + count * S::kValues + run * 2 * S::kHeads; }
+  __device__ __forceinline__ float* sum(int run) const { return most(run) + S::kHeads; }
+};
+
+/// A block's dynamic shared memory.
+template <class S>
+struct SplitShared {
+  uint4* query;            // fragments of A, [kKeyPieces * 2][32 lanes]
+  uint8_t *key, *value;    // the token's own row, as the cache holds it
+  float *vectors, *pairs;  // queries and own key; own value; (cos, sin) of the position
+  float* sums;             // the warps' runs, where the vectors were
+  uint8_t* rings;
+
+  __device__ __forceinline__ explicit SplitShared(uint8_t* shared) {
+    query = reinterpret_cast<uint4*>(shared);
+    key = shared + S::kKeyPieces * 1024, value = key + 2 * S::kWidth;
+    vectors = sums = reinterpret_cast<float*>(value + 2 * S::kValueWidth);
+    pairs = vectors + (S::kHeads + 1) * S::kWidth + S::kValueWidth;
+    rings = shared + split_fixed_bytes(S::kWidth, S::kValueWidth, S::kHeads);
+  }
+  __device__ __forceinline__ const float* own_key() const { return vectors + S::kHeads * S::kWidth; }
+  __device__ __forceinline__ float* own_value() const { return vectors + (S::kHeads + 1) * S::kWidth; }
+};
+
+/// One warp's softmax and sums over its rows: of head g in lanes 4 g to 4 g + 3, see note [fragments of mma].
+template <class S>
+struct SplitRows {
+  // Weights are at most 1: scaled up, small ones keep their bits as halves.
+  static constexpr float kWeightScale = 4096.f;
+  int g, c;
+  float most, sum, total[S::kValuePieces][8][4];
+
+  __device__ __forceinline__ SplitRows() {
+    g = lane_index() / 4, c = lane_index() % 4, most = -INFINITY, sum = 0;
+    LANE_UNROLL
+    for (int i = 0; i < S::kValuePieces * 32; i++) total[i / 32][i / 4 % 8][i % 4] = 0;
+  }
+
+  /// Scores of head g with rows 2c, 2c + 1, 2c + 8, 2c + 9 of a tile, of which `count` count; -infinity for the others.
+  __device__ __forceinline__ void score(const uint4* query, const uint8_t* keys, int stride, int count,
+                                        const SplitScore& rule, float (&scores)[4]) const {
+    float dots[2][4] = {};
+    LANE_UNROLL
+    for (int j = 0; j < S::kKeyPieces; j++) {
+      const uint4 near = query[2 * j * 32 + lane_index()], far = query[(2 * j + 1) * 32 + lane_index()];
+      const bool inside = 8 * (c + 4 * j) < S::kWidth;
+      LANE_UNROLL
+      for (int i = 0; i < 2; i++) {
+        const uint4 none = make_uint4(0, 0, 0, 0), *row = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride);
+        const uint4 key = inside ? row[c + 4 * j] : none;
+        mma_half(dots[i], near, key.x, key.y);
+        mma_half(dots[i], far, key.z, key.w);
+      }
+    }
+    LANE_UNROLL
+    for (int i = 0; i < 4; i++) {
+      const float dot = dots[i / 2][i % 2] + dots[i / 2][i % 2 + 2];
+      scores[i] = 2 * c + i % 2 + i / 2 * 8 < count ? rule.of(dot) : -INFINITY;
+    }
+  }
+
+  /// Scores become weights; what was summed before shrinks where a greater score came.
+  __device__ __forceinline__ void weigh(float (&scores)[4]) {
+    float greatest = fmaxf(fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3]));
+    greatest = fmaxf(greatest, __shfl_xor_sync(LANE_FULL_WARP, greatest, 1));
+    greatest = fmaxf(greatest, __shfl_xor_sync(LANE_FULL_WARP, greatest, 2));
+    const float next = fmaxf(most, greatest), shrink = next == -INFINITY ? 1.f : fast_exp2(most - next);
+    most = next, sum *= shrink;
+    LANE_UNROLL
+    for (int i = 0; i < S::kValuePieces * 32; i++) total[i / 32][i / 4 % 8][i % 4] *= shrink;
+    LANE_UNROLL
+    for (int i = 0; i < 4; i++) {
+      scores[i] = scores[i] == -INFINITY ? 0.f : fast_exp2(scores[i] - most);
+      sum += scores[i];
+    }
+  }
+
+  /// Adds the tile's values; a lane's are of rows 2c, 2c + 1, 2c + 8 and 2c + 9.
+  __device__ __forceinline__ void add(const float (&weights)[4], const uint8_t* values, int stride) {
+    const HalfPair near = split_to_halves(weights[0] * kWeightScale, weights[1] * kWeightScale);
+    const HalfPair far = split_to_halves(weights[2] * kWeightScale, weights[3] * kWeightScale);
+    const uint4 a = make_uint4(near.high, near.rest, far.high, far.rest);
+    LANE_UNROLL
+    for (int j = 0; j < S::kValuePieces; j++) {
+      uint32_t word[4][4];
+      LANE_UNROLL
+      for (int i = 0; i < 4; i++) {
+        const uint4 none = make_uint4(0, 0, 0, 0);
+        const uint4* row = reinterpret_cast<const uint4*>(values + (2 * c + i % 2 + i / 2 * 8) * stride);
+        const uint4 v = 8 * (g + 8 * j) < S::kValueWidth ? row[g + 8 * j] : none;
+        word[i][0] = v.x, word[i][1] = v.y, word[i][2] = v.z, word[i][3] = v.w;
+      }
+      LANE_UNROLL
+      for (int t = 0; t < 8; t++) {
+        const uint32_t select = t % 2 ? 0x7632 : 0x5410;
+        mma_half(total[j][t], a, __byte_perm(word[0][t / 2], word[1][t / 2], select),
+                 __byte_perm(word[2][t / 2], word[3][t / 2], select));
+      }
+    }
+  }
+
+  /// The warp's sums into its run.
+  __device__ __forceinline__ void store(const SplitRuns<S>& runs) {
+    sum += __shfl_xor_sync(LANE_FULL_WARP, sum, 1);
+    sum += __shfl_xor_sync(LANE_FULL_WARP, sum, 2);
+    if (g >= S::kHeads) return;
+    LANE_UNROLL
+    for (int i = 0; i < S::kValuePieces * 16; i++) {
+      const int j = i / 16, t = i / 2 % 8, column = 8 * (2 * c + i % 2 + 8 * j) + t;
+      if (column < S::kValueWidth)
+        runs.values(warp_index(), g)[column] = (total[j][t][i % 2] + total[j][t][i % 2 + 2]) * (1.f / kWeightScale);
+    }
+    if (c == 0) runs.most(warp_index())[g] = most, runs.sum(warp_index())[g] = sum;
+  }
+};
+
+/// A warp's ring of tiles: its share of the split's rows are tiles kWarps apart.
+template <class S>
+struct SplitRing {
+  uint8_t* tiles;
+  CopyBarrier* barriers;
+  int row, end;  // of the next tile to be copied, and of the split
+
+  /// By the whole warp: lane l copies the key of row l of a tile, or the value of row l - 16. Rows beyond the end
+  /// repeat the last: their weights are 0, and what they multiply must be finite.
+  __device__ __forceinline__ void copy_next(const SplitPlaces& at, int slot) {
+    if (row >= end) return;
+    const int lane = lane_index();
+    if (lane == 0) expect_copies(barriers + slot, kSplitTile * 2 * (S::kWidth + S::kValueWidth));
+    __syncwarp();
+    const int64_t source = min(row + lane % kSplitTile, end - 1);
+    uint8_t* tile = tiles + slot * S::kTileBytes;
+    if (lane < kSplitTile)
+      bulk_copy(tile + lane * S::kKeyStride, at.keys + source * at.key_row, 2 * S::kWidth, barriers + slot);
+    else
+      bulk_copy(tile + kSplitTile * S::kKeyStride + (lane - kSplitTile) * S::kValueStride,
+                at.values + source * at.value_row, 2 * S::kValueWidth, barriers + slot);
+    row += S::kWarps * kSplitTile;
+  }
+  __device__ __forceinline__ void start(const SplitPlaces& at) {
+    if (lane_index() == 0) {
+      LANE_KEEP_LOOP
+      for (int i = 0; i < S::kRing; i++) init_copy_barrier(barriers + i);
+      publish_copy_barriers();
+    }
+    __syncwarp();
+    LANE_KEEP_LOOP
+    for (int i = 0; i < S::kRing; i++) copy_next(at, i);
+  }
+};
+
+/// The warp's tiles, and last the token's own row where `own`: a tile whose rows are all that one, and one of them
+/// counts.
+template <class S>
+__device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, const SplitPlaces& at,
+                                       const SplitRange& range, const SplitShared<S>& shared, const SplitScore& rule,
+                                       bool own) {
+  int slot = 0, row = range.begin + warp_index() * kSplitTile;
+  uint32_t parity = 0;
+  bool cached = row < range.end;
+  LANE_KEEP_LOOP
+  while (cached || own) {
+    const uint8_t* keys = cached ? ring.tiles + slot * S::kTileBytes : shared.key;
+    const uint8_t* values = cached ? keys + kSplitTile * S::kKeyStride : shared.value;
+    if (cached) wait_copy(ring.barriers + slot, parity);
+    float weights[4];
+    rows.score(shared.query, keys, cached ? S::kKeyStride : 0, cached ? range.end - row : 1, rule, weights);
+    rows.weigh(weights);
+    rows.add(weights, values, cached ? S::kValueStride : 0);
+    if (!cached) break;
+    __syncwarp();
+    ring.copy_next(at, slot);
+    row += S::kWarps * kSplitTile, cached = row < range.end;
+    if (++slot == S::kRing) slot = 0, parity ^= 1;
+  }
+}
+
+/// Value i of a head turned by its position's (cos, sin) pairs.
+__device__ __forceinline__ float turned_value(const float* x, int i, const float* pairs, int turned, int neighbours) {
+  if (i >= turned) return x[i];
+  const int half = turned / 2, pair = neighbours ? i / 2 : i < half ? i : i - half, distance = neighbours ? 1 : half;
+  const bool second = neighbours ? i % 2 == 1 : i >= half;
+  const float cosine = pairs[2 * pair], sine = pairs[2 * pair + 1];
+  return second ? x[i] * cosine + x[i - distance] * sine : x[i] * cosine - x[i + distance] * sine;
+}
+
+/// The token's queries, and its key and value where `own`, into shared memory; heads normed where they have norms.
+template <class S>
+__device__ __forceinline__ void read_token(const SplitToken& token, bool own, const SplitShared<S>& shared) {
+  constexpr int kQueries = S::kHeads * S::kWidth / 4, kKey = kQueries + S::kWidth / 4, kAll = kKey + S::kValueWidth / 4;
+  float4* to = reinterpret_cast<float4*>(shared.vectors);
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < (own ? kAll : kQueries); i += S::kThreads) {
+    const float* from = i < kQueries ? token.q : i < kKey ? token.k : token.v;
+    to[i] = __ldcg(reinterpret_cast<const float4*>(from) + (i < kQueries ? i : i < kKey ? i - kQueries : i - kKey));
+  }
+  __syncthreads();
+  if (!token.q_norm && !token.k_norm) return;
+  LANE_KEEP_LOOP
+  for (int h = warp_index(); h < S::kHeads + own; h += S::kWarps) {
+    const float* norm = h < S::kHeads ? token.q_norm : token.k_norm;
+    float *x = shared.vectors + h * S::kWidth, squares = 0;
+    for (int i = lane_index(); i < S::kWidth; i += 32) squares += x[i] * x[i];
+    const float factor = rsqrtf(warp_sum(squares) / static_cast<float>(S::kWidth) + token.epsilon);
+    for (int i = lane_index(); norm && i < S::kWidth; i += 32) x[i] *= factor * norm[i];
+  }
+  __syncthreads();
+}
+
+/// The queries as fragments of A: lane 4 g + c's columns of piece j are 8 (c + 4 j) to 8 (c + 4 j) + 7 of head g.
+template <class S>
+__device__ __forceinline__ void make_fragments(const SplitToken& token, const SplitShared<S>& shared, float scale) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kKeyPieces * 64; i += S::kThreads) {
+    const int g = i % 32 / 4, column = 8 * (i % 4 + i / 64 * 4) + i / 32 % 2 * 4;
+    float x[4] = {0, 0, 0, 0};
+    if (g < S::kHeads && column < S::kWidth)
+      for (int e = 0; e < 4; e++)
+        x[e] = scale *
+               turned_value(shared.vectors + g * S::kWidth, column + e, shared.pairs, token.turned, token.neighbours);
+    const HalfPair near = split_to_halves(x[0], x[1]), far = split_to_halves(x[2], x[3]);
+    shared.query[i] = make_uint4(near.high, near.rest, far.high, far.rest);
+  }
+}
+
+/// The token's own key and value as the caches hold them: converted, and written there where `writes`; or read from
+/// there where they are not new.
+template <class S>
+__device__ __forceinline__ void make_own_row(const SplitToken& token, const SplitPlaces& at,
+                                             const SplitShared<S>& shared, bool writes) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kWidth + S::kValueWidth; i += S::kThreads) {
+    const bool is_key = i < S::kWidth;
+    const int e = is_key ? i : i - S::kWidth;
+    uint8_t* row = is_key ? at.keys + at.position * at.key_row : at.values + at.position * at.value_row;
+    unsigned short *cached = reinterpret_cast<unsigned short*>(row) + e, bits;
+    if (!token.k) {
+      bits = __ldcg(cached);
+    } else {
+      const float x = is_key ? turned_value(shared.own_key(), e, shared.pairs, token.turned, token.neighbours)
+                             : shared.own_value()[e];
+      bits = __half_as_ushort(__float2half(x));
+      if (writes) *cached = bits;
+    }
+    reinterpret_cast<unsigned short*>(is_key ? shared.key : shared.value)[e] = bits;
+  }
+}
+
+/// The share of each run in the whole, [Heads][count], and each head's factor that finishes its values: a warp a head.
+/// Where the runs join into another, its greatest scores and sums of weights are written, and the factor is 1.
+template <class S, class Read>
+__device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shares, float* factors, const float* sinks,
+                                           float* joined_most, float* joined_sum, Read read) {
+  LANE_KEEP_LOOP
+  for (int h = warp_index(); h < S::kHeads; h += S::kWarps) {
+    float most = sinks ? sinks[h] * SplitScore::kLog2e : -INFINITY, sum = 0;
+    const float sink = most;
+    LANE_KEEP_LOOP
+    for (int i = lane_index(); i < runs.count; i += 32) most = fmaxf(most, read(runs.most(i) + h));
+    most = warp_max(most);
+    LANE_KEEP_LOOP
+    for (int i = lane_index(); i < runs.count; i += 32) {
+      const float own = read(runs.most(i) + h), share = own == -INFINITY ? 0.f : fast_exp2(own - most);
+      shares[h * runs.count + i] = share;
+      sum = fmaf(share, read(runs.sum(i) + h), sum);
+    }
+    sum = warp_sum(sum);
+    if (sinks) sum += fast_exp2(sink - most);
+    if (lane_index() != 0) continue;
+    factors[h] = joined_most ? 1.f : 1.f / sum;
+    if (joined_most) joined_most[h] = most, joined_sum[h] = sum;
+  }
+  __syncthreads();
+}
+
+/// Joins runs into `to`, [Heads][ValueWidth]: each value's runs in their order.
+template <class S, class Read>
+__device__ __forceinline__ void join_runs(float* to, const SplitRuns<S>& runs, const float* shares,
+                                          const float* factors, Read read) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
+    const int h = i / (S::kValueWidth / 4);
+    float4 v = make_float4(0, 0, 0, 0);
+    LANE_UNROLL_4
+    for (int run = 0; run < runs.count; run++) {
+      const float4 x = read(reinterpret_cast<const float4*>(runs.values(run, 0)) + i);
+      const float share = shares[h * runs.count + run];
+      v = make_float4(fmaf(share, x.x, v.x), fmaf(share, x.y, v.y), fmaf(share, x.z, v.z), fmaf(share, x.w, v.w));
+    }
+    const float f = factors[h];
+    reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
+  }
+}
+
+/// Whether this block is the last of `active` to arrive: what the others wrote before can then be read.
+__device__ __forceinline__ bool arrives_last(int* arrived, int active) {
+  __shared__ int last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(arrived, 1) == active - 1;
+    if (last) *arrived = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+
+/// The block's warps, joined: straight into `out` where there is one split, else through `splits` and the last block.
+template <class S>
+__device__ __forceinline__ void finish_split(const SplitRuns<S>& warps, const SplitRuns<S>& splits, int split,
+                                             float* out, int* arrived, const float* sinks) {
+  __shared__ float shares[S::kHeads * S::kWarps], factors[S::kHeads];
+  const auto read_shared = [](const auto* p) { return *p; };
+  const bool alone = splits.count == 1;
+  weigh_runs(warps, shares, factors, alone ? sinks : nullptr, alone ? nullptr : splits.most(split),
+             alone ? nullptr : splits.sum(split), read_shared);
+  join_runs(alone ? out : splits.values(split, 0), warps, shares, factors, read_shared);
+  if (alone || !arrives_last(arrived, splits.count)) return;
+  const auto read_global = [](const auto* p) { return __ldcg(p); };
+  weigh_runs(splits, warps.floats, factors, sinks, nullptr, nullptr, read_global);
+  join_runs(out, splits, warps.floats, factors, read_global);
+}
+
+template <int Width, int ValueWidth, int Heads>
+__global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
+    attention_split(float* out, uint8_t* keys, uint8_t* values, float* partial, int* arrived, const float* q,
+                    const float* k, const float* v, const float* q_norm, const float* k_norm, float epsilon,
+                    const float* rotary, int turned, int neighbours, const float* sinks, const int* pos,
+                    const int* slots, int64_t state_stride, int sequences, int groups, int heads_per_group, int splits,
+                    float scale, int window, float limit) {
+  using S = SplitShape<Width, ValueWidth, Heads>;
+  LANE_DYNAMIC_SHARED(uint8_t, dynamic_shared_bytes);
+  __shared__ CopyBarrier barriers[S::kWarps * S::kRing];
+  const SplitShared<S> shared(dynamic_shared_bytes);
+  admit_consumer();
+  const int parts = groups * heads_per_group / Heads, split = static_cast<int>(blockIdx.x) % splits;
+  const int part = static_cast<int>(blockIdx.x) / splits % parts;
+  const int64_t sequence = static_cast<int>(blockIdx.x) / splits / parts, heads = groups * heads_per_group;
+  const int position = sequence < sequences ? pos[sequence] : 0;
+  const SplitRange range = split_range(position, window, split, splits);
+  if (sequence >= sequences || split >= range.active) {
+    await_producer();  // see note [a block a multiprocessor]
+    return;
+  }
+  const int first_head = part * Heads, group = first_head / heads_per_group;
+  const int64_t slot = slots[sequence] * state_stride;
+  const SplitPlaces at{position, keys + slot + 2 * group * Width, values + slot + 2 * group * ValueWidth,
+                       int64_t(2) * groups * Width, int64_t(2) * groups * ValueWidth};
+  SplitRing<S> ring{shared.rings + warp_index() * S::kRing * S::kTileBytes, barriers + warp_index() * S::kRing,
+                    range.begin + warp_index() * kSplitTile, range.end};
+  ring.start(at);
+  if (!rotary) turned = 0;
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < turned; i += S::kThreads)
+    shared.pairs[i] = __ldg(rotary + static_cast<int64_t>(position) * turned + i);
+  await_producer();
+
+  const SplitToken token{q + (sequence * heads + first_head) * Width,
+                         k ? k + (sequence * groups + group) * Width : nullptr,
+                         k ? v + (sequence * groups + group) * ValueWidth : nullptr,
+                         q_norm,
+                         k_norm,
+                         shared.pairs,
+                         epsilon,
+                         turned,
+                         neighbours};
+  const bool owner = split == range.active - 1;
+  const SplitScore rule{scale, limit};
+  read_token(token, owner && k, shared);
+  make_fragments(token, shared, rule.query_scale());
+  if (owner) make_own_row(token, at, shared, first_head % heads_per_group == 0);
+  __syncthreads();
+  SplitRows<S> rows;
+  attend(rows, ring, at, range, shared, rule, owner && warp_index() == 0);
+  const SplitRuns<S> warps{shared.sums, S::kWarps};
+  rows.store(warps);
+  __syncthreads();
+  const SplitRuns<S> active{
+      partial + (sequence * parts + part) * attention_split_partial_floats(splits, Heads, ValueWidth), range.active};
+  finish_split(warps, active, split, out + (sequence * heads + first_head) * ValueWidth,
+               arrived + sequence * parts + part, sinks ? sinks + first_head : nullptr);
+}
+
+}  // namespace LANE_NAMESPACE
