@@ -5,7 +5,7 @@
 namespace LANE_NAMESPACE {
 
 /// One block of 32 columns in Words int8 words: value i = scale * (256 * word[0] + word[1]), or scale * word[0].
-/// `sum` is of the block's integers, or of its halves', as the layout's kSums asks.
+/// `sum` is of the halves' integers, where the layout's kSums asks for them.
 template <int Words>
 struct Activation {
   int word[Words][8];  // four bytes each, in the codes' order

@@ -25,7 +25,8 @@ struct BfloatWeight {
 template <class Weight>
 struct RepackedFloats {
   static constexpr int kStoredElements = 1, kStoredBytes = 2, kBytes256 = 512;
-  static constexpr bool kFloat = true;
+  static constexpr bool kFloat = true, kSums = false;
+  static constexpr float kTop = 1;  // activations are not quantized
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     for (int plane = 0; plane < 4; plane++)

@@ -8,7 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ4_K {
   static constexpr int kStoredElements = 256, kStoredBytes = 144, kBytes256 = 144;
   static constexpr bool kFloat = false;
-  static constexpr int kSums = 1;
+  static constexpr bool kSums = true;
   static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
 
   /// One block of a row: `stored` is the row's first stored block, `first` the slice's first block in the row.
@@ -47,7 +47,7 @@ struct RepackedQ4_K {
     int v = dot_words<4, 4, true>(w, x, 0) >> 4;
     v = dot_words<0, 4>(w, x, v) * s.scale;
     sum = fmaf(s.d * x.scale, static_cast<float>(v), sum);
-    return fmaf(-s.dmin * (x.scale * static_cast<float>(x.sum[0])), static_cast<float>(s.minimum), sum);
+    return fmaf(-s.dmin * (x.scale * static_cast<float>(x.sum[0] + x.sum[1])), static_cast<float>(s.minimum), sum);
   }
 };
 

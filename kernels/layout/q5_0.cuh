@@ -18,7 +18,7 @@ __device__ __forceinline__ void read_stored_5(const uint8_t* codes, const uint8_
 struct RepackedQ5_0 {
   static constexpr int kStoredElements = 32, kStoredBytes = 22, kBytes256 = 176;
   static constexpr bool kFloat = false;
-  static constexpr int kSums = 1;
+  static constexpr bool kSums = true;
   static constexpr float kTop = 32512.f;
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
@@ -50,7 +50,7 @@ struct RepackedQ5_0 {
                                               const Activation<Words>& x) {
     uint32_t w[8];
     words(row, blocks, block, w);
-    const int v = dot_block(w, x, -16 * x.sum[0]);
+    const int v = dot_block(w, x, -16 * (x.sum[0] + x.sum[1]));
     return fmaf(load_half(row + 20 * blocks + 2 * block) * x.scale, static_cast<float>(v), sum);
   }
 };

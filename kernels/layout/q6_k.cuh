@@ -8,7 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ6_K {
   static constexpr int kStoredElements = 256, kStoredBytes = 210, kBytes256 = 210;
   static constexpr bool kFloat = false;
-  static constexpr int kSums = 2;
+  static constexpr bool kSums = true;
   // |sum of both halves| <= 2 * 128 * 16 * 32 * 16256 < 2^31, so the integer scales are applied in integers.
   static constexpr float kTop = 16256.f;
 

@@ -8,7 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ8_0 {
   static constexpr int kStoredElements = 32, kStoredBytes = 34, kBytes256 = 272;
   static constexpr bool kFloat = false;
-  static constexpr int kSums = 0;
+  static constexpr bool kSums = false;
   static constexpr float kTop = 32512.f;
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {

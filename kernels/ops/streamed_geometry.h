@@ -111,7 +111,7 @@ constexpr StreamedGeometry streamed_geometry(int columns, const StreamedMatrix* 
                                              int multiprocessors, int shared_limit) {
   StreamedGeometry g{};
   const streamed_detail::Problem problem{columns, words, gated, slices(columns)};
-  const int half = (shared_limit / 2 - 2048) / 1024 * 1024 - 1024;
+  const int half = half_of_shared(shared_limit);
   g.threads = 32 * streamed_warps(columns, gated);
   const int most = shared_limit - streamed_static_bytes(g.threads / 32);
   do {

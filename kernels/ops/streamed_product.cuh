@@ -23,37 +23,58 @@
 // launches before it, and waiting for the one just ahead is waiting for them all.
 //
 // A row's sum: each lane's block, then the lanes as a tree (16, 8, 4, 2, 1 apart), then the slices in their order.
+//
+// note [short code]
+// A launch of a decode step runs its code once, and the kernels of a layer push each other out of the instruction
+// cache: on an H200 a thousand instructions take about 1 us to fetch. So loops stay rolled, rows go by two, the last
+// slice shares the code of the others, and matrices of different layouts share all but the loop over rows.
 #pragma once
 #include "base/bulk_copy.cuh"
 #include "base/group_barrier.cuh"
+#include "base/keep_loop.h"
 #include "base/launch.cuh"
 #include "layout/activation.cuh"
 #include "ops/streamed_vector.cuh"
 
-#if defined(__CUDACC__)
-#define LANE_KEEP_LOOP _Pragma("unroll 1")
-#else
-#define LANE_KEEP_LOOP
-#endif
-
 namespace LANE_NAMESPACE {
 
-/// Constants of a kernel. Matrices: 2 where gate and up are computed side by side.
-template <class Layout, int ColumnCount, int WordCount, int MatrixCount>
+template <class A, class B>
+constexpr bool kSameLayout = false;
+template <class A>
+constexpr bool kSameLayout<A, A> = true;
+
+/// Constants of a kernel. Matrices: 2 where gate and up are computed side by side. A block's matrix has layout L0, L1
+/// or L2.
+template <int ColumnCount, int WordCount, int MatrixCount, class Layout0, class Layout1 = Layout0,
+          class Layout2 = Layout0>
 struct StreamedShape {
-  using L = Layout;
+  using L0 = Layout0;
+  using L1 = Layout1;
+  using L2 = Layout2;
   static constexpr int kColumns = ColumnCount, kWords = WordCount, kMatrices = MatrixCount;
   static constexpr Slices kSlices = slices(kColumns);
-  static constexpr int kWarps = streamed_warps(kColumns, kMatrices == 2),
-                       kTeam = streamed_team(kColumns, kMatrices == 2);
-  static constexpr int kWorkers = kSlices.count * kTeam;
+  static constexpr int kWarps = streamed_warps(kColumns, kMatrices == 2);
+  static constexpr int kTeam = streamed_team(kColumns, kMatrices == 2), kWorkers = kSlices.count * kTeam;
   // Longer vectors come from inside a layer and have no norm; its registers are needed.
   static constexpr bool kNorms = kColumns <= kStreamedMaxNormed;
   static constexpr int kSlotRows = streamed_slot_rows(kWords);
-  static constexpr int kSlotBytes = kSlotRows * slice_row_bytes(L::kBytes256, kSlices.full);
   static constexpr int kVectorBytes = streamed_vector_bytes(kWords, kSlices.full);
+  static constexpr bool kFloat = kWords == kFloatActivations, kSums = L0::kSums || L1::kSums || L2::kSums;
   static_assert(streamed_fits(kColumns, kMatrices == 2), "columns that no block of this kernel can split");
-  static_assert(L::kFloat == (kWords == kFloatActivations), "float weights take float activations, and only they");
+  static_assert(L0::kFloat == kFloat && L1::kFloat == kFloat && L2::kFloat == kFloat,
+                "float weights take float activations, and only they");
+
+  // Of one constant where the layouts agree, or the slices: then nothing is chosen at run time.
+  static __device__ __forceinline__ int bytes_256(int layout) {
+    return layout == 0 ? L0::kBytes256 : layout == 1 ? L1::kBytes256 : L2::kBytes256;
+  }
+  static __device__ __forceinline__ QuantizeTop top(int layout) {
+    constexpr float k0 = kQuantizeTop<L0, kWords>, k1 = kQuantizeTop<L1, kWords>, k2 = kQuantizeTop<L2, kWords>;
+    return layout == 0 ? QuantizeTop{k0, 1 / k0} : layout == 1 ? QuantizeTop{k1, 1 / k1} : QuantizeTop{k2, 1 / k2};
+  }
+  static __device__ __forceinline__ int blocks(int slice) {
+    return kSlices.full == kSlices.last || slice < kSlices.count - 1 ? kSlices.full : kSlices.last;
+  }
 };
 
 template <int Warps>
@@ -62,28 +83,25 @@ struct StreamedStatic {
   float squares[Warps];
 };
 
-template <int Value>
-struct Constant {
-  static constexpr int kValue = Value;
-};
-template <class A, class B>
-constexpr bool kSameLayout = false;
-template <class A>
-constexpr bool kSameLayout<A, A> = true;
-
 /// A block's task: rows [first, first + count) of a matrix, or of both.
 struct StreamedTask {
   const uint8_t *weights, *up;
-  int rows, ring, first, count;
+  int layout, rows, ring, first, count;
 };
 
 /// A warp's share of it: rows [begin, end) of the task, in one slice of one matrix.
 struct StreamedWarp {
-  int warp, lane, slice, member, matrix, begin, end;
+  int warp, lane, slice, member, matrix, begin, end, blocks;
+  uint32_t row_bytes;
   uint8_t* ring;
   CopyBarrier* barrier;
   const uint8_t* source;
 };
+
+template <class S>
+__device__ __forceinline__ uint32_t ring_bytes(const StreamedTask& task) {
+  return static_cast<uint32_t>(task.ring * S::kSlotRows * slice_row_bytes(S::bytes_256(task.layout), S::kSlices.full));
+}
 
 template <class S>
 __device__ __forceinline__ StreamedWarp streamed_warp(const StreamedTask& task, uint8_t* rings, CopyBarrier* barriers) {
@@ -92,61 +110,54 @@ __device__ __forceinline__ StreamedWarp streamed_warp(const StreamedTask& task, 
   w.member = w.warp % S::kTeam, w.slice = w.warp / S::kTeam;
   constexpr int kSharers = S::kTeam / S::kMatrices;
   w.matrix = w.member / kSharers;
-  const int part = w.member % kSharers;
+  const int part = w.member % kSharers, bytes_256 = S::bytes_256(task.layout);
   w.begin = task.count * part / kSharers, w.end = task.count * (part + 1) / kSharers;
-  w.ring = rings + w.warp * task.ring * S::kSlotBytes;
+  w.blocks = S::blocks(w.slice), w.row_bytes = static_cast<uint32_t>(slice_row_bytes(bytes_256, w.blocks));
+  w.ring = rings + w.warp * ring_bytes<S>(task);
   w.barrier = barriers + w.warp * kStreamedMaxRing;
-  const int blocks = w.slice < S::kSlices.count - 1 ? S::kSlices.full : S::kSlices.last;
   w.source = (S::kMatrices == 2 && w.matrix ? task.up : task.weights) +
-             slice_offset(S::L::kBytes256, static_cast<size_t>(task.rows), S::kSlices, w.slice) +
-             static_cast<size_t>(task.first + w.begin) * slice_row_bytes(S::L::kBytes256, blocks);
+             slice_offset(bytes_256, static_cast<size_t>(task.rows), S::kSlices, w.slice) +
+             static_cast<size_t>(task.first + w.begin) * w.row_bytes;
   return w;
 }
 
 /// The first copies, one a slot: by lane 0 alone.
-template <class S, int Blocks>
+template <class S>
 __device__ __forceinline__ void start_ring(const StreamedTask& task, const StreamedWarp& w) {
-  constexpr uint32_t kSlot = S::kSlotRows * slice_row_bytes(S::L::kBytes256, Blocks);
-  const uint32_t total = static_cast<uint32_t>(w.end - w.begin) * slice_row_bytes(S::L::kBytes256, Blocks);
-  const uint32_t slots = min((total + kSlot - 1) / kSlot, static_cast<uint32_t>(task.ring));
-  for (uint32_t i = 0; i < slots; i++) init_copy_barrier(w.barrier + i);
+  const uint32_t slot_bytes = S::kSlotRows * w.row_bytes, total = static_cast<uint32_t>(w.end - w.begin) * w.row_bytes;
+  LANE_KEEP_LOOP
+  for (int i = 0; i < task.ring; i++) init_copy_barrier(w.barrier + i);
   publish_copy_barriers();
-  for (uint32_t i = 0; i < slots; i++)
-    bulk_copy_once(w.ring + i * kSlot, w.source + i * kSlot, min(kSlot, total - i * kSlot), w.barrier + i);
+  uint32_t at = 0;
+  LANE_KEEP_LOOP
+  for (int i = 0; i < task.ring && at < total; i++, at += slot_bytes)
+    bulk_copy_once(w.ring + at, w.source + at, min(slot_bytes, total - at), w.barrier + i);
 }
 
-/// Sums over a warp of `Rows` values a lane, in fewer shuffles than one by one; row i's sum ends in lane 8 * i. Each
-/// row's order of adding is the same for any `Rows`, so a row's bits do not depend on where it fell.
-template <int Rows>
-__device__ __forceinline__ float sum_rows(const float (&v)[4], int lane) {
-  const bool upper = lane & 16, odd = lane & 8;
-  float a = v[0], b = v[1];
-  if (Rows == 4) {
-    const float c = v[2], d = v[3], s = upper ? a : c, t = upper ? b : d;
-    a = (upper ? c : a) + __shfl_xor_sync(~0u, s, 16);
-    b = (upper ? d : b) + __shfl_xor_sync(~0u, t, 16);
-  } else {
-    a += __shfl_xor_sync(~0u, a, 16);
-    if (Rows == 2) b += __shfl_xor_sync(~0u, b, 16);
-  }
-  if (Rows == 1) {
-    a += __shfl_xor_sync(~0u, a, 8);
-  } else {
-    const float s = odd ? a : b;
-    a = (odd ? b : a) + __shfl_xor_sync(~0u, s, 8);
-  }
+/// Sums over a warp of two values a lane, the second's in lane 8; and of one. Either's order of adding is the same, so
+/// a row's bits do not depend on where it fell.
+__device__ __forceinline__ float sum_two_rows(float a, float b, int lane) {
+  const bool second = lane & 8;
+  a += __shfl_xor_sync(~0u, a, 16);
+  b += __shfl_xor_sync(~0u, b, 16);
+  const float given = second ? a : b;
+  a = (second ? b : a) + __shfl_xor_sync(~0u, given, 8);
   for (int o = 4; o; o >>= 1) a += __shfl_xor_sync(~0u, a, o);
+  return a;
+}
+__device__ __forceinline__ float sum_row(float a) {
+  for (int o = 16; o; o >>= 1) a += __shfl_xor_sync(~0u, a, o);
   return a;
 }
 
 /// Norms and quantizes this warp's pieces of the slice into shared memory. Returns the lane's sum of squares.
-template <class S, int Blocks, class Pieces>
+template <class S, class Pieces>
 __device__ __forceinline__ float make_vector(const Pieces& x, const Pieces& norm, bool normed, const StreamedWarp& w,
-                                             uint8_t* vector) {
+                                             QuantizeTop top, uint8_t* vector) {
   float squares = 0;
   LANE_UNROLL
   for (int i = 0; i < Pieces::kMost; i++) {
-    if (w.member + i * S::kTeam >= Pieces::kPieces) continue;
+    if (w.member + i * S::kTeam >= w.blocks / 4) continue;
     float4 v = x.value[i];
     if (normed) {
       const float4 n = norm.value[i];
@@ -154,83 +165,98 @@ __device__ __forceinline__ float make_vector(const Pieces& x, const Pieces& norm
       v.x *= n.x, v.y *= n.y, v.z *= n.z, v.w *= n.w;
     }
     const int block = (w.member + i * S::kTeam) * 4 + (w.lane >> 3);
-    if constexpr (S::L::kFloat)
-      store_floats<Blocks>(vector, v, block, w.lane);
+    if constexpr (S::kFloat)
+      store_floats<S::kSlices.full>(vector, v, block, w.lane);
     else
-      quantize_into<typename S::L, S::kWords, Blocks>(vector, v, block, w.lane);
+      quantize_into<S::kWords, S::kSlices.full, S::kSums>(vector, v, top, block, w.lane);
   }
   return squares;
 }
 
-/// The warp's rows, against the vector in registers; the first slot has arrived. `sums` is where the first row's sum of
-/// this slice goes.
-template <class S, int Blocks, class A>
-__device__ __forceinline__ void stream_rows(const StreamedTask& task, const StreamedWarp& w, const A& activation,
-                                            int block, float* sums) {
-  constexpr int kRow = slice_row_bytes(S::L::kBytes256, Blocks);
-  constexpr uint32_t kSlot = S::kSlotRows * kRow;
-  const uint32_t total = static_cast<uint32_t>(w.end - w.begin) * kRow;
-  uint32_t next_copy = static_cast<uint32_t>(task.ring) * kSlot, parity = 0;
+/// The warp's rows, against its lane's block of the vector in registers; the first slot has arrived. `sums` is where
+/// the first row's sum of this slice goes.
+template <class S, class L>
+__device__ __forceinline__ void stream_rows(const StreamedTask& task, const StreamedWarp& w, const uint8_t* vector,
+                                            float* sums) {
+  // Lanes beyond the slice do its last block again, with an activation of zeros.
+  const bool inside = w.lane < w.blocks;
+  const int block = inside ? w.lane : w.blocks - 1;
+  const auto activation = [&] {
+    if constexpr (S::kFloat)
+      return load_floats<S::kSlices.full>(vector, block, inside);
+    else
+      return load_activation<S::kWords, S::kSlices.full, L::kSums>(vector, block, inside);
+  }();
+  const uint32_t row_bytes = static_cast<uint32_t>(slice_row_bytes(L::kBytes256, w.blocks)),
+                 slot_bytes = S::kSlotRows * row_bytes;
+  const uint32_t total = static_cast<uint32_t>(w.end - w.begin) * row_bytes;
+  uint32_t next_copy = static_cast<uint32_t>(task.ring) * slot_bytes, parity = 0;
   int slot = 0;
   LANE_KEEP_LOOP
   for (int left = w.end - w.begin, done = 0; left > 0; left -= S::kSlotRows, done += S::kSlotRows) {
-    const uint8_t* rows = w.ring + slot * kSlot;
+    const uint8_t* rows = w.ring + slot * slot_bytes;
     if (done) wait_copy(w.barrier + slot, parity);
-    auto add_rows = [&](auto count, int at) {
-      constexpr int kCount = decltype(count)::kValue;
-      float v[4] = {0, 0, 0, 0};
-      LANE_UNROLL
-      for (int i = 0; i < kCount; i++) v[i] = S::L::add(0.f, rows + (at + i) * kRow, Blocks, block, activation);
-      const float sum = sum_rows<kCount>(v, w.lane);
-      if ((w.lane & 7) == 0 && (w.lane >> 3) < kCount) sums[(at + (w.lane >> 3)) * S::kSlices.count] = sum;
-    };
-    // Few paths: a launch runs its code once, and fetching more of it costs more than it saves.
-    if (left >= S::kSlotRows) {
-      add_rows(Constant<S::kSlotRows>(), 0);
-    } else {
-      if (S::kSlotRows > 2 && (left & 2)) add_rows(Constant<2>(), 0);
-      if (left & 1) add_rows(Constant<1>(), left - 1);
+    auto dot = [&](int at) { return L::add(0.f, rows + at * row_bytes, w.blocks, block, activation); };
+    const int count = min(left, S::kSlotRows);
+    LANE_KEEP_LOOP
+    for (int at = 0; at + 1 < count; at += 2) {
+      const float sum = sum_two_rows(dot(at), dot(at + 1), w.lane);
+      if ((w.lane & 23) == 0) sums[(at + (w.lane >> 3)) * S::kSlices.count] = sum;
+    }
+    if (count & 1) {
+      const float sum = sum_row(dot(count - 1));
+      if (w.lane == 0) sums[(count - 1) * S::kSlices.count] = sum;
     }
     sums += S::kSlotRows * S::kSlices.count;
     __syncwarp();
     if (w.lane == 0 && next_copy < total)
-      bulk_copy_once(w.ring + slot * kSlot, w.source + next_copy, min(kSlot, total - next_copy), w.barrier + slot);
-    next_copy += kSlot;
+      bulk_copy_once(w.ring + slot * slot_bytes, w.source + next_copy, min(slot_bytes, total - next_copy),
+                     w.barrier + slot);
+    next_copy += slot_bytes;
     if (++slot == task.ring) slot = 0, parity ^= 1;
   }
 }
+template <class S>
+__device__ __forceinline__ void stream_rows_of_layout(const StreamedTask& task, const StreamedWarp& w,
+                                                      const uint8_t* vector, float* sums) {
+  using L0 = typename S::L0;
+  using L1 = typename S::L1;
+  using L2 = typename S::L2;
+  constexpr bool k01 = kSameLayout<L0, L1>, k02 = kSameLayout<L0, L2>, k12 = kSameLayout<L1, L2>;
+  const bool first = task.layout == 0 || (k01 && task.layout == 1) || (k02 && task.layout == 2);
+  const bool second = !k01 && (task.layout == 1 || (k12 && task.layout == 2));
+  if (first) stream_rows<S, L0>(task, w, vector, sums);
+  if constexpr (!k01) {
+    if (second) stream_rows<S, L1>(task, w, vector, sums);
+  }
+  if constexpr (!k02 && !k12) {
+    if (!first && !second) stream_rows<S, L2>(task, w, vector, sums);
+  }
+}
 
-/// One warp's work on a slice of `Blocks` blocks: the ring starts, the vector comes, the rows are streamed. Returns
-/// this thread's element of the residual.
-template <class S, int Blocks>
+/// One warp's work on its slice: the ring starts, the vector comes, the rows are streamed. Returns this thread's
+/// element of the residual.
+template <class S>
 __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const StreamedInput& in, const float* residual,
                                                const StreamedWarp& w, uint8_t* vector, float* sums, float* squares) {
-  if (w.lane == 0) start_ring<S, Blocks>(task, w);
+  if (w.lane == 0) start_ring<S>(task, w);
   __syncwarp();
-  VectorPieces<Blocks, S::kTeam> norm{}, x{};
-  const int first_column = w.slice * S::kSlices.full * kBlockColumns;
+  VectorPieces<S::kSlices.full, S::kTeam> norm{}, x{};
+  const int first_column = w.slice * S::kSlices.full * kBlockColumns, pieces = w.blocks / 4;
   const bool normed = S::kNorms && in.norm;
-  if (normed) norm.read(in.norm + first_column, w.member, w.lane, [](const float4* p) { return __ldg(p); });
+  if (normed) norm.read(in.norm + first_column, pieces, w.member, w.lane, [](const float4* p) { return __ldg(p); });
   await_producer();
-  x.read(in.x + first_column, w.member, w.lane, [](const float4* p) { return __ldcg(p); });
+  x.read(in.x + first_column, pieces, w.member, w.lane, [](const float4* p) { return __ldcg(p); });
   const int own = static_cast<int>(threadIdx.x);
   const float own_residual = residual && own < task.count ? __ldcg(residual + task.first + own) : 0.f;
-  float lane_squares = make_vector<S, Blocks>(x, norm, normed, w, vector);
+  float lane_squares = make_vector<S>(x, norm, normed, w, S::top(task.layout), vector);
   if (normed) {
-    for (int o = 16; o; o >>= 1) lane_squares += __shfl_xor_sync(~0u, lane_squares, o);
+    lane_squares = sum_row(lane_squares);
     if (w.lane == 0) squares[w.warp] = lane_squares;
   }
   if (w.begin < w.end) wait_copy(w.barrier, 0);  // asked here, the answer costs nothing
   group_barrier<S::kTeam * 32>(w.slice);         // the warps of one slice share what they quantized
-  // Lanes beyond the slice do its last block again, with an activation of zeros.
-  const bool inside = w.lane < Blocks;
-  const int block = inside ? w.lane : Blocks - 1;
-  float* first_sum = sums + (w.matrix * task.count + w.begin) * S::kSlices.count + w.slice;
-  if constexpr (S::L::kFloat)
-    stream_rows<S, Blocks>(task, w, load_floats<Blocks>(vector, block, inside), block, first_sum);
-  else
-    stream_rows<S, Blocks>(task, w, load_activation<typename S::L, S::kWords, Blocks>(vector, block, inside), block,
-                           first_sum);
+  stream_rows_of_layout<S>(task, w, vector, sums + (w.matrix * task.count + w.begin) * S::kSlices.count + w.slice);
   return own_residual;
 }
 
@@ -244,10 +270,10 @@ struct StreamedResult {
 template <class S>
 __device__ __forceinline__ float norm_factor(const StreamedInput& in, const float* squares) {
   if (!S::kNorms || !in.norm) return 1.f;
-  float sum = 0;
+  float sums[4] = {0, 0, 0, 0};  // shorter chains of additions
   LANE_UNROLL
-  for (int i = 0; i < S::kWorkers; i++) sum += squares[i];
-  return rsqrtf(sum * (1.f / S::kColumns) + in.epsilon);
+  for (int i = 0; i < S::kWorkers; i++) sums[i % 4] += squares[i];
+  return rsqrtf(((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.f / S::kColumns) + in.epsilon);
 }
 
 /// A row's sum: its slices in their order.
@@ -270,6 +296,7 @@ __device__ __forceinline__ void store_results(const StreamedTask& task, const St
                                               const StreamedResult& result, const float* sums, const float* squares,
                                               float own_residual) {
   const float factor = norm_factor<S>(in, squares);
+  LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < task.count; i += S::kWarps * 32) {
     const int row = task.first + i;
     float v = sum_slices<S>(sums, i) * factor;
@@ -282,31 +309,35 @@ __device__ __forceinline__ void store_results(const StreamedTask& task, const St
 
 template <class S>
 __device__ __forceinline__ void streamed_block(const StreamedTask& task, const StreamedInput& in,
-                                               const StreamedResult& result, StreamedStatic<S::kWarps>& st) {
+                                               const StreamedResult& result) {
+  __shared__ StreamedStatic<S::kWarps> st;
   LANE_DYNAMIC_SHARED(uint8_t, shared);
-  constexpr Slices kSlices = S::kSlices;
   const StreamedWarp w = streamed_warp<S>(task, shared, st.barrier);
-  uint8_t* vectors = shared + S::kWorkers * task.ring * S::kSlotBytes;
-  uint8_t* vector = vectors + w.slice * S::kVectorBytes;
-  float* sums = reinterpret_cast<float*>(vectors + kSlices.count * S::kVectorBytes);
+  uint8_t* vectors = shared + S::kWorkers * ring_bytes<S>(task);
+  float* sums = reinterpret_cast<float*>(vectors + S::kSlices.count * S::kVectorBytes);
   float own_residual = 0;
-  if (w.slice >= kSlices.count) {
+  if (w.slice < S::kSlices.count) {
+    own_residual =
+        work_on_slice<S>(task, in, result.residual, w, vectors + w.slice * S::kVectorBytes, sums, st.squares);
+  } else {
     await_producer();
     skip_group_barrier();
-  } else if (kSlices.full == kSlices.last || w.slice < kSlices.count - 1) {
-    own_residual = work_on_slice<S, kSlices.full>(task, in, result.residual, w, vector, sums, st.squares);
-  } else {
-    own_residual = work_on_slice<S, kSlices.last>(task, in, result.residual, w, vector, sums, st.squares);
   }
   __syncthreads();
   store_results<S>(task, in, result, sums, st.squares, own_residual);
 }
 
 /// Block `block` of the `blocks` that share a matrix's rows.
-__device__ __forceinline__ StreamedTask streamed_task(const uint8_t* weights, const uint8_t* up, int rows,
+__device__ __forceinline__ StreamedTask streamed_task(const uint8_t* weights, const uint8_t* up, int layout, int rows,
                                                       int rows_per_block, int ring, int block, int blocks) {
   const int more = rows - rows_per_block * blocks;  // the first `more` blocks take a row more
-  return {weights, up, rows, ring, block * rows_per_block + min(block, more), rows_per_block + (block < more)};
+  return {weights, up, layout, rows, ring, block * rows_per_block + min(block, more), rows_per_block + (block < more)};
+}
+
+/// Token blockIdx.y's row of an array of rows, or null.
+template <class T>
+__device__ __forceinline__ T* token_row(T* array, int columns) {
+  return array ? array + static_cast<int64_t>(blockIdx.y) * columns : nullptr;
 }
 
 // At most 64 registers with 512 threads, so that the next launch's block is resident, its ring filling, while this one
@@ -321,11 +352,10 @@ __global__ __launch_bounds__(
                                                                                     float epsilon, const float* bias,
                                                                                     const float* residual, int rows,
                                                                                     int rows_per_block, int ring) {
-  using S = StreamedShape<L, Columns, Words, 1>;
-  __shared__ StreamedStatic<S::kWarps> st;
   admit_consumer();
-  const StreamedTask task = streamed_task(weights, nullptr, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
-  streamed_block<S>(task, {x, norm, epsilon}, {out, bias, residual, 0}, st);
+  const StreamedTask task = streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
+  streamed_block<StreamedShape<Columns, Words, 1, L>>(task, {token_row(x, Columns), norm, epsilon},
+                                                      {token_row(out, rows), bias, token_row(residual, rows), 0});
 }
 
 template <class L, int Columns, int Words>
@@ -336,14 +366,13 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, true),
                                                                               const float* norm, float epsilon,
                                                                               int gelu, int rows, int rows_per_block,
                                                                               int ring) {
-  using S = StreamedShape<L, Columns, Words, 2>;
-  __shared__ StreamedStatic<S::kWarps> st;
   admit_consumer();
-  const StreamedTask task = streamed_task(gate, up, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
-  streamed_block<S>(task, {x, norm, epsilon}, {out, nullptr, nullptr, gelu}, st);
+  const StreamedTask task = streamed_task(gate, up, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
+  streamed_block<StreamedShape<Columns, Words, 2, L>>(task, {token_row(x, Columns), norm, epsilon},
+                                                      {token_row(out, rows), nullptr, nullptr, gelu});
 }
 
-/// blocks0 + blocks1 + blocks2 is the grid; a third matrix left out has no blocks. One copy of the code a layout.
+/// blocks0 + blocks1 + blocks2 is the grid's x; a third matrix left out has no blocks.
 template <class L0, class L1, class L2, int Columns, int Words>
 __global__ __launch_bounds__(32 * streamed_warps(Columns, false),
                              streamed_resident_blocks(streamed_warps(
@@ -356,32 +385,22 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, false),
                                                                  int rows1, int rows2, int blocks0, int blocks1,
                                                                  int blocks2, int rows_per_block0, int rows_per_block1,
                                                                  int rows_per_block2, int ring0, int ring1, int ring2) {
-  __shared__ StreamedStatic<streamed_warps(Columns, false)> st;
   admit_consumer();
-  int block = static_cast<int>(blockIdx.x), matrix = 0;
+  int block = static_cast<int>(blockIdx.x);
   StreamedTask task;
   StreamedResult result{nullptr, nullptr, nullptr, 0};
   if (block < blocks0) {
-    task = streamed_task(weights0, nullptr, rows0, rows_per_block0, ring0, block, blocks0);
+    task = streamed_task(weights0, nullptr, 0, rows0, rows_per_block0, ring0, block, blocks0);
     result.out = out0, result.bias = bias0;
   } else if ((block -= blocks0) < blocks1) {
-    task = streamed_task(weights1, nullptr, rows1, rows_per_block1, ring1, block, blocks1);
-    result.out = out1, result.bias = bias1, matrix = 1;
+    task = streamed_task(weights1, nullptr, 1, rows1, rows_per_block1, ring1, block, blocks1);
+    result.out = out1, result.bias = bias1;
   } else {
-    task = streamed_task(weights2, nullptr, rows2, rows_per_block2, ring2, block - blocks1, blocks2);
-    result.out = out2, result.bias = bias2, matrix = 2;
+    task = streamed_task(weights2, nullptr, 2, rows2, rows_per_block2, ring2, block - blocks1, blocks2);
+    result.out = out2, result.bias = bias2;
   }
-  const StreamedInput in{x, norm, epsilon};
-  constexpr bool k01 = kSameLayout<L0, L1>, k02 = kSameLayout<L0, L2>, k12 = kSameLayout<L1, L2>;
-  const bool first = matrix == 0 || (k01 && matrix == 1) || (k02 && matrix == 2);
-  const bool second = !k01 && (matrix == 1 || (k12 && matrix == 2));
-  if (first) streamed_block<StreamedShape<L0, Columns, Words, 1>>(task, in, result, st);
-  if constexpr (!k01) {
-    if (!first && second) streamed_block<StreamedShape<L1, Columns, Words, 1>>(task, in, result, st);
-  }
-  if constexpr (!k02 && !k12) {
-    if (!first && !second) streamed_block<StreamedShape<L2, Columns, Words, 1>>(task, in, result, st);
-  }
+  result.out = token_row(result.out, task.rows);
+  streamed_block<StreamedShape<Columns, Words, 1, L0, L1, L2>>(task, {token_row(x, Columns), norm, epsilon}, result);
 }
 
 }  // namespace LANE_NAMESPACE

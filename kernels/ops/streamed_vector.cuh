@@ -17,33 +17,41 @@ struct StreamedInput {
   float epsilon;
 };
 
-/// A warp's part of its slice's vector: pieces of 128 columns, Teams apart.
+/// A warp's part of its slice's vector: pieces of 128 columns, Team apart; Blocks is the longest slice's length.
 template <int Blocks, int Team>
 struct VectorPieces {
-  static constexpr int kPieces = Blocks / 4, kMost = (kPieces + Team - 1) / Team;
+  static constexpr int kMost = (Blocks / 4 + Team - 1) / Team;
   float4 value[kMost];
 
   template <class Load>
-  __device__ __forceinline__ void read(const float* x, int member, int lane, Load load) {
+  __device__ __forceinline__ void read(const float* x, int pieces, int member, int lane, Load load) {
     LANE_UNROLL
     for (int i = 0; i < kMost; i++) {
       const int piece = member + i * Team;
-      if (piece < kPieces) value[i] = load(reinterpret_cast<const float4*>(x) + piece * 32 + lane);
+      if (piece < pieces) value[i] = load(reinterpret_cast<const float4*>(x) + piece * 32 + lane);
     }
   }
 };
 
-/// Four columns of lane `lane`, whose eight neighbours hold the block. Writes words, scale and sums of the block.
-template <class L, int Words, int Blocks>
-__device__ __forceinline__ void quantize_into(uint8_t* vector, float4 v, int block, int lane) {
-  constexpr float kTop = Words == 2 ? L::kTop : 127.f;
+/// The largest integer of an activation for layout L.
+template <class L, int Words>
+constexpr float kQuantizeTop = Words == 2 ? L::kTop : 127.f;
+
+struct QuantizeTop {
+  float top, inverse;
+};
+
+/// Four columns of lane `lane`, whose eight neighbours hold the block; `top` is the largest integer. Writes words,
+/// scale and, where `Sums`, the halves' sums.
+template <int Words, int Blocks, bool Sums>
+__device__ __forceinline__ void quantize_into(uint8_t* vector, float4 v, QuantizeTop top, int block, int lane) {
   // Adding 1.5 * 2^23 rounds to an integer in the low bits; half a low byte on top makes bytes 1 and 0 the two words,
   // the low one off by 128.
   constexpr float kMagic = 12582912.f + 128.f;
   const int w = lane & 7;
   float largest = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
   for (int o = 1; o < 8; o <<= 1) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, o));
-  const float inverse = largest > 1e-30f ? __fdividef(kTop, largest) : 0.f;
+  const float inverse = largest > 1e-30f ? __fdividef(top.top, largest) : 0.f;
   const uint32_t q[4] = {__float_as_uint(fmaf(v.x, inverse, kMagic)), __float_as_uint(fmaf(v.y, inverse, kMagic)),
                          __float_as_uint(fmaf(v.z, inverse, kMagic)), __float_as_uint(fmaf(v.w, inverse, kMagic))};
   const uint32_t low =
@@ -57,15 +65,15 @@ __device__ __forceinline__ void quantize_into(uint8_t* vector, float4 v, int blo
     store_as(word, low);
   }
   uint8_t *scales = vector + 32 * Words * Blocks, *sums = scales + 4 * Blocks;
-  if (w == 0) store_as(scales + 4 * block, largest * (1.f / kTop));
-  if (L::kSums == 0) return;
+  if (w == 0) store_as(scales + 4 * block, largest * top.inverse);
+  if (!Sums) return;
   int sum = static_cast<int>(q[0] + q[1] + q[2] + q[3] - 4 * __float_as_uint(kMagic));
-  for (int o = 1; o < (L::kSums == 2 ? 4 : 8); o <<= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  if (w == 0 || (L::kSums == 2 && w == 4)) store_as(sums + 8 * block + w, sum);
+  for (int o = 1; o < 4; o <<= 1) sum += __shfl_xor_sync(~0u, sum, o);
+  if ((w & 3) == 0) store_as(sums + 8 * block + w, sum);
 }
 
-/// One block of the slice's vector, as lane `block` holds it. Lanes beyond the slice get an activation of zeros.
-template <class L, int Words, int Blocks>
+/// One block of the slice's vector, as lane `block` holds it. Where it is not `inside`, an activation of zeros.
+template <int Words, int Blocks, bool Sums>
 __device__ __forceinline__ Activation<Words> load_activation(const uint8_t* vector, int block, bool inside) {
   Activation<Words> a;
   LANE_UNROLL
@@ -76,8 +84,8 @@ __device__ __forceinline__ Activation<Words> load_activation(const uint8_t* vect
   }
   const uint8_t *scales = vector + 32 * Words * Blocks, *sums = scales + 4 * Blocks;
   a.scale = inside ? load_as<float>(scales + 4 * block) : 0.f;
-  a.sum[0] = L::kSums >= 1 ? load_as<int>(sums + 8 * block) : 0;
-  a.sum[1] = L::kSums == 2 ? load_as<int>(sums + 8 * block + 4) : 0;
+  const int2 sum = Sums ? load_as<int2>(sums + 8 * block) : make_int2(0, 0);
+  a.sum[0] = sum.x, a.sum[1] = sum.y;
   return a;
 }
 

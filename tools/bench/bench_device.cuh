@@ -128,6 +128,14 @@ inline void fill_with_noise(const lane::Format& format, uint8_t* out, size_t ele
   BENCH_CHECK(cudaGetLastError());
 }
 
+template <class Kernel>
+void prepare(Kernel kernel, int shared_limit) {
+  cudaFuncAttributes a;
+  BENCH_CHECK(cudaFuncGetAttributes(&a, kernel));
+  BENCH_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   shared_limit - static_cast<int>(a.sharedSizeBytes)));
+}
+
 struct Timing {
   float median_us, spread_us;  // spread: from the 10th to the 90th percentile
 };

@@ -32,11 +32,6 @@ struct Chip {
   int shared_limit = 227 * 1024;
 };
 
-template <class Kernel>
-void allow_shared(Kernel kernel, int bytes) {
-  BENCH_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-}
-
 template <class L>
 void enqueue_repack(cudaStream_t stream, uint8_t* out, const uint8_t* stored, int first, int count, int rows,
                     int columns) {
@@ -56,7 +51,7 @@ void enqueue_product(cudaStream_t stream, const Chip& chip, float* out, const ui
   const StreamedMatrix m{L::kBytes256, rows};
   const StreamedGeometry g = streamed_geometry(Columns, &m, 1, false, Words, chip.multiprocessors, chip.shared_limit);
   const auto kernel = streamed_product<L, Columns, Words>;
-  allow_shared(kernel, g.shared_bytes);
+  prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(g.grid), static_cast<unsigned>(g.threads),
                                static_cast<size_t>(g.shared_bytes), kernel, out, weights, v.x, v.norm, v.epsilon, bias,
                                residual, rows, g.share[0].rows_per_block, g.share[0].ring));
@@ -68,7 +63,7 @@ void enqueue_gated(cudaStream_t stream, const Chip& chip, float* out, const uint
   const StreamedMatrix m{L::kBytes256, rows};
   const StreamedGeometry g = streamed_geometry(Columns, &m, 1, true, Words, chip.multiprocessors, chip.shared_limit);
   const auto kernel = streamed_gated_product<L, Columns, Words>;
-  allow_shared(kernel, g.shared_bytes);
+  prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(g.grid), static_cast<unsigned>(g.threads),
                                static_cast<size_t>(g.shared_bytes), kernel, out, gate, up, v.x, v.norm, v.epsilon, gelu,
                                rows, g.share[0].rows_per_block, g.share[0].ring));
@@ -86,7 +81,7 @@ void enqueue_products(cudaStream_t stream, const Chip& chip, const ProductOf (&p
   const StreamedGeometry g = streamed_geometry(Columns, m, 3, false, Words, chip.multiprocessors, chip.shared_limit);
   const auto& s = g.share;
   const auto kernel = streamed_products<L0, L1, L2, Columns, Words>;
-  allow_shared(kernel, g.shared_bytes);
+  prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(
       stream, static_cast<unsigned>(g.grid), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes),
       kernel, p[0].out, p[1].out, p[2].out, p[0].weights, p[1].weights, p[2].weights, v.x, v.norm, v.epsilon, p[0].bias,
