@@ -74,11 +74,10 @@ void check_prefix(const std::string& prefix) {
 std::vector<Cut> cuts(const ModelProgram& program, const Options& options) {
   std::vector<Cut> all{cut(program, FormKind::Decode, 1)};
   const int64_t longest = int64_t(std::bit_floor(uint64_t(std::min(kMaxChunk, program.spec.ctx))));
-  if (options.prefill < 0) throw ChunkError(options.prefill, program.spec.ctx);
-  for (int64_t rows = options.prefill == 0 ? longest : options.prefill; rows > 1; rows /= 2) {
-    all.push_back(cut(program, FormKind::Prefill, rows));
-  }
-  if (options.batch != 1) all.push_back(cut(program, FormKind::Batch, options.batch));
+  const int64_t most = options.prefill.value_or(longest);
+  if (most < 1) throw ChunkError(most, program.spec.ctx);
+  for (int64_t rows = most; rows > 1; rows /= 2) all.push_back(cut(program, FormKind::Prefill, rows));
+  if (options.batch) all.push_back(cut(program, FormKind::Batch, *options.batch));
   return all;
 }
 

@@ -37,9 +37,9 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   command->add_option("--ctx", o.ctx, "positions of the context (default: the smaller of the model's and 4096)")
       ->check(CLI::PositiveNumber);
   command->add_option("--prefill", o.prefill,
-                      "longest prompt chunk, a power of two up to 512; 1: none, 0: the longest");
-  command->add_option("--batch", o.batch, "sequences of the batch step (default: none)");
-  add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default f32)");
+                      "longest prompt chunk, a power of two up to 512 and the context (default: the longest); 1: none");
+  command->add_option("--batch", o.batch, "sequences of the batch step, 2 or more (default: none)");
+  add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default int8x2)");
   add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
   command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();
   command->add_flag("--no-fuse-quant{false},--fuse-quant{true}", o.fuse_quant, "quantize activations apart");

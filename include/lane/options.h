@@ -1,6 +1,7 @@
 // What a person asks of a compile. Every pass after spec takes it const.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,10 @@ enum class Activations { F32, Int8x2, Int8 };
 enum class KvType { F16, F32, Q8_0 };
 
 struct Options {
-  int64_t ctx = 0;      // 0: the smaller of the model's and 4096
-  int64_t prefill = 1;  // the largest chunk; 1: a decode step at a time; 0: the largest that fits
-  int64_t batch = 1;    // sequences of the batch form; 1: none
-  Activations activations = Activations::F32;
+  int64_t ctx = 0;                 // 0: the smaller of the model's and 4096
+  std::optional<int64_t> prefill;  // the largest chunk; 1: a decode step at a time; absent: the largest that fits
+  std::optional<int64_t> batch;    // sequences of the batch form; absent: none
+  Activations activations = Activations::Int8x2;
   KvType kv = KvType::F16;
   std::string chip = "sm_90";
   bool cuda_graphs = true;

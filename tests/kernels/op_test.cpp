@@ -95,6 +95,7 @@ void OpKernel::compare(int rows, int steps) const {
   write_file(folder / "noise.gguf", noise_checkpoint(graph));
   const Checkpoint checkpoint = read_checkpoint(folder / "noise.gguf");
   Options options;
+  options.activations = Activations::F32;
   options.kv = KvType::F32;
   options.ctx = 512;
   options.chip = device_chip().name;

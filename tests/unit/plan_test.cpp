@@ -24,6 +24,7 @@ struct Planned {
   explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
                    const std::vector<std::string>& hold = {}) {
     options.ctx = 64;
+    options.activations = Activations::F32;
     options.hold = hold;
     checkpoint = read_checkpoint(write_case(load_case(name), folder.path()));
     const Cut form = cut(author(describe_model(checkpoint, options)), kind, rows);
