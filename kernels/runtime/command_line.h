@@ -16,14 +16,14 @@
 
 namespace LANE_NAMESPACE {
 
-enum class PromptKind { None, Text, File, Ids };
+enum class PromptKind { None, Text, File, Ids, Lines /* of a file, a request each */ };
 
 /// What a person asks of a run. Strings are as given; empty where they were not.
 struct RunOptions {
   std::string model;    // the checkpoint; empty: the one compiled from
   std::string sidecar;  // empty: beside the program
   PromptKind prompt_kind = PromptKind::None;
-  std::string prompt;               // text, or the path of its file ("-": standard input)
+  std::string prompt;               // text, or the path of a file ("-": standard input)
   std::vector<int32_t> prompt_ids;  // --tokens
   int64_t count = -1;               // -n; -1: not given
   int64_t ctx = 0;                  // 0: not given
@@ -100,7 +100,8 @@ inline Status parse_ids(const std::string& option, const std::string& s, std::ve
 }
 
 inline Status set_prompt(RunOptions* o, PromptKind kind, const std::string& value) {
-  if (o->prompt_kind != PromptKind::None) return usage_error("only one of -p, -f and --tokens gives the prompt");
+  if (o->prompt_kind != PromptKind::None)
+    return usage_error("only one of -p, -f, --tokens and --prompts gives the prompt");
   o->prompt_kind = kind;
   if (kind == PromptKind::Ids) return parse_ids("--tokens", value, &o->prompt_ids);
   o->prompt = value;
@@ -132,6 +133,9 @@ constexpr Option kOptions[] = {
      [](O* o, S v) { return set_prompt(o, PromptKind::File, v); }},
     {"--tokens", "IDS", kRuns, "the prompt is exactly these ids: 1,2,3",
      [](O* o, S v) { return set_prompt(o, PromptKind::Ids, v); }},
+    {"--prompts", "FILE", kRuns,
+     "a prompt a line, as JSON: {\"prompt\": TEXT or \"tokens\": [IDS], \"n\": N, \"temp\": T, ...}",
+     [](O* o, S v) { return set_prompt(o, PromptKind::Lines, v); }},
     {"--no-escape", nullptr, kAll, "backslashes in -p are backslashes",
      [](O* o, S) { return o->escapes = false, Status{}; }},
     {"--no-special", nullptr, kAll, "special tokens spelled out in the prompt are text",
@@ -164,6 +168,8 @@ constexpr Option kOptions[] = {
      [](O* o, S) { return o->allow_weights_change = true, Status{}; }},
     {"--no-cuda-graphs", nullptr, kProgram, "launch every kernel by itself",
      [](O* o, S) { return o->cuda_graphs = false, Status{}; }},
+    {"--cuda-graphs", nullptr, kProgram, "capture each step and replay it (default, unless compiled without)",
+     [](O* o, S) { return o->cuda_graphs = true, Status{}; }},
     {"--mem-bytes", "N", kProgram, "stands for the device's free memory",
      [](O* o, S v) { return parse_integer("--mem-bytes", v, 1, INT64_MAX, &o->mem_bytes); }},
     {"--kv", "TYPE", kLanecRun, "type of the key and value cache: f16 (default), f32",
@@ -182,17 +188,21 @@ inline const Option* find_option(const std::string& name, CommandLine tool) {
   return nullptr;
 }
 
+/// Asking for a filter is asking to sample.
+inline void choose_temperature(RunOptions* o) {
+  const SamplerOptions& s = o->sampler;
+  const bool filters = s.top_k > 0 || s.top_p < 1 || s.min_p > 0;
+  if (filters && !o->temperature_given) o->sampler.temperature = 1;
+}
+
 inline Status check_whole(CommandLine tool, RunOptions* o) {
   if (o->help) return {};
   if (tool != kProgram && o->model.empty()) return usage_error("no MODEL given");
   if (o->prompt_kind == PromptKind::None) {
     return usage_error(tool == kLanecTokenize ? "no text given: expected -p or -f"
-                                              : "no prompt given: expected -p, -f or --tokens");
+                                              : "no prompt given: expected -p, -f, --tokens or --prompts");
   }
-  // Asking for a filter is asking to sample.
-  const SamplerOptions& s = o->sampler;
-  const bool filters = s.top_k > 0 || s.top_p < 1 || s.min_p > 0;
-  if (filters && !o->temperature_given) o->sampler.temperature = 1;
+  choose_temperature(o);
   return {};
 }
 
@@ -227,9 +237,9 @@ inline Status parse_command_line(const std::vector<std::string>& args, CommandLi
 
 /// What -h prints. `program` is how it was called.
 inline std::string usage_text(const std::string& program, CommandLine tool) {
-  std::string out =
-      "Usage: " + program + (tool == kProgram ? "" : " MODEL") +
-      (tool == kLanecTokenize ? " (-p TEXT | -f FILE) [options]\n" : " (-p TEXT | -f FILE | --tokens IDS) [options]\n");
+  std::string out = "Usage: " + program + (tool == kProgram ? "" : " MODEL") +
+                    (tool == kLanecTokenize ? " (-p TEXT | -f FILE) [options]\n"
+                                            : " (-p TEXT | -f FILE | --tokens IDS | --prompts FILE) [options]\n");
   for (const command_line_detail::Option& option : command_line_detail::kOptions) {
     if ((option.tools & tool) == 0) continue;
     std::string left =

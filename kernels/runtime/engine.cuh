@@ -53,6 +53,7 @@ class Engine {
     return cuda_status(capture(), "capturing the steps");
   }
 
+  int sequences() const { return program_.sequences; }
   int64_t context() const { return options_.context > 0 ? options_.context : program_.context; }
   int32_t vocabulary_rows() const { return program_.vocabulary_rows; }
   int position() const { return position_; }
@@ -72,7 +73,7 @@ class Engine {
       fed += size_t(program_.forms[form].rows);
       const float* row = nullptr;
       if (!sink) continue;
-      if (Status s = logits(&row); !s.ok()) return s;
+      if (Status s = logits(&row, 0); !s.ok()) return s;
       if (Status s = sink->row(row); !s.ok()) return s;
     }
     return {};
@@ -91,37 +92,54 @@ class Engine {
     return {};
   }
 
+  /// A token each for several sequences, in one step: two and more in the batch's form, whose other rows compute into
+  /// slots that are free. Row i of what it gives is fed[i]'s.
+  Status step(const Fed* fed, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      if (Status s = check_ids(&fed[i].token, 1); !s.ok()) return s;
+      if (fed[i].position >= context()) return internal_error("a step past the context");
+    }
+    const int form = count == 1 ? 0 : batch_form();
+    if (form < 0 || count > size_t(sequences())) return internal_error("more sequences than the program has room for");
+    return queue(form, [&](const Entry& entry) { return feed_each(entry, fed, count); });
+  }
+
   /// A promise: the next `steps` calls of decode(), or the first of them, pass what greedy_next() gave.
   void run_ahead(int64_t steps) {
     ahead_until_ = std::min<int64_t>(position_ + std::max<int64_t>(steps, 0), context());
   }
 
-  /// The id with the greatest logit after the latest step (the lowest of equals).
-  Status greedy_next(int32_t* id) {
+  /// The id with the greatest logit in a row of the latest step (the lowest of equals).
+  Status greedy_next(int32_t* id, int row) {
     while (submitted_ < ahead_until_ && submitted_ < position_ + kAhead) {
-      if (Status s = submit(0, nullptr); !s.ok()) return s;
+      if (Status s = submit_ahead(); !s.ok()) return s;
     }
     if (Status s = cuda_status(cudaEventSynchronize(latest().done.get()), "a step"); !s.ok()) return s;
-    *id = latest().out()[0];
+    *id = latest().out()[row];
     if (*id >= 0 && *id < vocabulary_rows()) return {};
     return internal_error("a step chose id " + std::to_string(*id) + "; its logits hold no greatest number");
   }
 
-  /// The logits after the latest step: vocabulary_rows() numbers, until the next call.
-  Status logits(const float** row) {
+  /// A row of logits of the latest step: vocabulary_rows() numbers, until the next call.
+  Status logits(const float** values, int row) {
     const uint64_t bytes = uint64_t(vocabulary_rows()) * sizeof(float);
     cudaError_t error =
-        cudaMemcpyAsync(logits_.data(), memory_.logits.base, bytes, cudaMemcpyDeviceToHost, main_stream());
+        cudaMemcpyAsync(logits_.data(), memory_.logits(row * bytes), bytes, cudaMemcpyDeviceToHost, main_stream());
     if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
-    *row = reinterpret_cast<const float*>(logits_.data());
+    *values = reinterpret_cast<const float*>(logits_.data());
     return cuda_status(error, "a step");
   }
 
-  /// Back to position 0 with the state of a new sequence.
-  Status reset() {
+  /// Back to position 0 with the state of a new sequence, in the first slot.
+  Status reset() { return start(0); }
+
+  /// The same in any slot: prefill() and decode() go there from now on.
+  Status start(int slot) {
+    slot_ = slot;
     position_ = submitted_ = 0;
     ahead_until_ = 0;
-    cudaError_t error = cudaMemsetAsync(memory_.state.base, 0, program_.state_bytes, main_stream());
+    const uint64_t bytes = program_.state_bytes / uint64_t(program_.sequences);
+    cudaError_t error = cudaMemsetAsync(memory_.state(uint64_t(slot) * bytes), 0, bytes, main_stream());
     if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
     return cuda_status(error, "clearing the state");
   }
@@ -265,32 +283,75 @@ class Engine {
     return best;
   }
 
-  /// Queues one step at position submitted_ (position_, where the host does not run ahead). `ids` null: the device
-  /// feeds its own choice.
+  /// The form that takes several sequences; -1 where there is none.
+  int batch_form() const {
+    for (int f = 1; f < program_.form_count; ++f) {
+      if (program_.forms[f].sequences > 1) return f;
+    }
+    return -1;
+  }
+
+  /// Queues the form's step at position_ with its rows' `ids`.
   Status submit(int form, const int* ids) {
+    const int rows = program_.forms[form].rows;
+    submitted_ = position_;  // a token from the host ends what ran ahead
+    Status status = queue(form, [&](const Entry& entry) {
+      std::copy_n(ids, rows, entry.in_tokens());
+      entry.in_positions()[0] = position_;
+      entry.in_slots()[0] = slot_;
+      return feed(entry, rows, 1);
+    });
+    submitted_ += rows;
+    return status;
+  }
+
+  /// Queues a decode step at position submitted_: the device feeds its own choice.
+  Status submit_ahead() {
+    Status status = queue(0, [](const Entry&) { return cudaSuccess; });
+    ++submitted_;
+    return status;
+  }
+
+  /// Queues one step of a form, whose inputs `feed` puts in place.
+  template <class Feed>
+  Status queue(int form, const Feed& feed) {
     Entry& entry = entries_[size_t(steps_ % kEntries)];
+    const size_t chosen = size_t(program_.forms[form].sequences) * sizeof(int);
     cudaError_t error = cudaEventSynchronize(entry.done.get());
-    if (error == cudaSuccess && ids) error = feed(entry, ids, program_.forms[form].rows);
+    if (error == cudaSuccess) error = feed(entry);
     if (error == cudaSuccess) error = run(form);
     if (error == cudaSuccess) {
-      error = cudaMemcpyAsync(entry.out(), memory_.next, sizeof(int), cudaMemcpyDeviceToHost, main_stream());
+      error = cudaMemcpyAsync(entry.out(), memory_.next, chosen, cudaMemcpyDeviceToHost, main_stream());
     }
     if (error == cudaSuccess) error = cudaEventRecord(entry.done.get(), main_stream());
     ++steps_;
-    submitted_ += program_.forms[form].rows;
     return cuda_status(error, "a step");
   }
 
-  cudaError_t feed(const Entry& entry, const int* ids, int count) {
-    submitted_ = position_;  // a token from the host ends what ran ahead
-    std::copy_n(ids, count, entry.in_tokens());
-    entry.in_positions()[0] = position_;
-    entry.in_slots()[0] = 0;
-    LANE_TRY(cudaMemcpyAsync(memory_.tokens, entry.in_tokens(), size_t(count) * sizeof(int), cudaMemcpyHostToDevice,
+  cudaError_t feed(const Entry& entry, int tokens, int sequences) {
+    const size_t each = size_t(sequences) * sizeof(int);
+    LANE_TRY(cudaMemcpyAsync(memory_.tokens, entry.in_tokens(), size_t(tokens) * sizeof(int), cudaMemcpyHostToDevice,
                              main_stream()));
-    LANE_TRY(
-        cudaMemcpyAsync(memory_.positions, entry.in_positions(), sizeof(int), cudaMemcpyHostToDevice, main_stream()));
-    return cudaMemcpyAsync(memory_.slots, entry.in_slots(), sizeof(int), cudaMemcpyHostToDevice, main_stream());
+    LANE_TRY(cudaMemcpyAsync(memory_.positions, entry.in_positions(), each, cudaMemcpyHostToDevice, main_stream()));
+    return cudaMemcpyAsync(memory_.slots, entry.in_slots(), each, cudaMemcpyHostToDevice, main_stream());
+  }
+
+  /// A row a sequence. The rows left get token 0 at position 0 of the slots left, whose state nobody reads.
+  cudaError_t feed_each(const Entry& entry, const Fed* fed, size_t count) {
+    std::vector<bool> taken(static_cast<size_t>(sequences()));
+    for (size_t i = 0; i < count; ++i) {
+      entry.in_tokens()[i] = fed[i].token;
+      entry.in_positions()[i] = int(fed[i].position);
+      entry.in_slots()[i] = fed[i].slot;
+      taken[size_t(fed[i].slot)] = true;
+    }
+    if (count == 1) return feed(entry, 1, 1);
+    for (int slot = 0; slot < sequences(); ++slot) {
+      if (taken[size_t(slot)]) continue;
+      entry.in_tokens()[count] = entry.in_positions()[count] = 0;
+      entry.in_slots()[count++] = slot;
+    }
+    return feed(entry, sequences(), sequences());
   }
 
   cudaError_t run(int form) {
@@ -313,6 +374,7 @@ class Engine {
   std::array<Stream, Streams::kMost> step_streams_;
   Streams streams_;
   std::vector<cudaGraphExec_t> graphs_;
+  int slot_ = 0;       // of the sequence that prefill() and decode() continue
   int position_ = 0;   // tokens fed, as the caller counts
   int submitted_ = 0;  // tokens fed, as queued: more where the host runs ahead
   int64_t ahead_until_ = 0;

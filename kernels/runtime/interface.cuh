@@ -77,7 +77,7 @@ inline int model_decode(void* model, int id) {
 inline int model_logits(void* model, float* row) {
   return guarded(model, [&](Model& m) {
     const float* from = nullptr;
-    Status status = m.engine.logits(&from);
+    Status status = m.engine.logits(&from, 0);
     if (status.ok()) std::copy_n(from, m.engine.vocabulary_rows(), row);
     return status;
   });
@@ -87,7 +87,7 @@ inline int model_logits(void* model, float* row) {
 inline int model_sample(void* model, const SamplerOptions& options, int* id) {
   return guarded(model, [&](Model& m) {
     const float* row = nullptr;
-    Status status = m.engine.logits(&row);
+    Status status = m.engine.logits(&row, 0);
     return status.ok() ? sample(row, m.vocabulary.tokens(), options, uint64_t(m.engine.position()), id) : status;
   });
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/batch.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.cuh"
 #include "runtime/generate.h"
@@ -48,10 +49,12 @@ inline int program_main(const ProgramInfo& program, int argc, char** argv) {
   if (Status s = read_vocabulary(*program.vocabulary, header.data(), header.size(), &vocabulary); !s.ok())
     return fail(s);
   // The prompt is known to fit before anything is loaded.
+  const bool many = o.prompt_kind == PromptKind::Lines;
   std::vector<int32_t> prompt;
-  if (Status s = prompt_ids(vocabulary, o, options.context, &prompt); !s.ok()) return fail(s);
+  if (Status s = many ? Status{} : prompt_ids(vocabulary, o, options.context, &prompt); !s.ok()) return fail(s);
   if (Status s = engine.load(); !s.ok()) return fail(s);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (many) return answer_and_print(engine, vocabulary, o, seconds);
   return run_and_print(engine, vocabulary, o, prompt, seconds);
 }
 

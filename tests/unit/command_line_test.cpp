@@ -88,8 +88,8 @@ TEST(CommandLine, CountsWhatIsWanted) {
 TEST(CommandLine, TakesThePromptOnce) {
   EXPECT_EQ(parsed({"--tokens", "1,0,30"}).prompt_ids, (std::vector<int32_t>{1, 0, 30}));
   EXPECT_EQ(parsed({"-f", "-"}).prompt_kind, PromptKind::File);
-  EXPECT_EQ(refused({}), "Usage: no prompt given: expected -p, -f or --tokens");
-  EXPECT_EQ(refused({"-p", "a", "-f", "b"}), "Usage: only one of -p, -f and --tokens gives the prompt");
+  EXPECT_EQ(refused({}), "Usage: no prompt given: expected -p, -f, --tokens or --prompts");
+  EXPECT_EQ(refused({"-p", "a", "-f", "b"}), "Usage: only one of -p, -f, --tokens and --prompts gives the prompt");
   EXPECT_EQ(refused({"-p"}), "Usage: -p needs a value: TEXT");
 }
 
@@ -136,7 +136,8 @@ TEST(CommandLine, RefusesValuesByName) {
 TEST(CommandLine, HelpNamesEveryOptionOfItsProgram) {
   EXPECT_TRUE(parsed({"-h"}).help);
   EXPECT_TRUE(parsed({"--help"}, kLanecRun).help);
-  EXPECT_EQ(usage_text("./model", kProgram).rfind("Usage: ./model (-p TEXT | -f FILE | --tokens IDS) [options]\n", 0),
+  EXPECT_EQ(usage_text("./model", kProgram)
+                .rfind("Usage: ./model (-p TEXT | -f FILE | --tokens IDS | --prompts FILE) [options]\n", 0),
             0u);
   for (const char* name : {"-m FILE", "--dump-logits FILE", "--min-p P"})
     EXPECT_NE(usage_text("x", kProgram).find(name), std::string::npos);

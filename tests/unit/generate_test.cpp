@@ -39,8 +39,8 @@ class CountingEngine {
     row_[static_cast<size_t>((last_ + 1) % tokens_)] = static_cast<float>(positions_);
     return {};
   }
-  Status logits(const float** row) { return *row = row_.data(), Status{}; }
-  Status greedy_next(int32_t* token) { return *token = (last_ + 1) % tokens_, Status{}; }
+  Status logits(const float** row, int) { return *row = row_.data(), Status{}; }
+  Status greedy_next(int32_t* token, int) { return *token = (last_ + 1) % tokens_, Status{}; }
   void run_ahead(int64_t steps) { promised_ = steps; }
 
   int64_t promised_ = 0, positions_ = 0;
