@@ -45,7 +45,7 @@ using StepInputs = std::map<std::string, std::vector<int32_t>, std::less<>>;
 template <class T>
 class Interpreter {
  public:
-  /// `kv`: what a cache write rounds to; absent: nothing is rounded. F16 and F32 only. `threads` 0: one a core. What
+  /// `kv`: what a cache write rounds to; absent: nothing is rounded. `threads` 0: one a core. What
   /// the constants point at outlives this. Throws UnboundError, ShapeError where a constant is missing or has another
   /// size.
   Interpreter(StepGraph graph, const Constants& constants, std::optional<KvType> kv = {}, int threads = 0);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ struct RunOptions {
   std::string dump_logits;
   bool json = false;
   bool bos = true, specials = true, escapes = true;
-  bool allow_weights_change = false, cuda_graphs = true;
+  bool allow_weights_change = false;
+  std::optional<bool> cuda_graphs;  // absent: as compiled
   int64_t mem_bytes = 0;  // 0: what the device says
   std::string kv, pre;    // lanec alone
   bool f64 = false;       // lanec alone
@@ -168,12 +170,15 @@ constexpr Option kOptions[] = {
      [](O* o, S) { return o->allow_weights_change = true, Status{}; }},
     {"--no-cuda-graphs", nullptr, kProgram, "launch every kernel by itself",
      [](O* o, S) { return o->cuda_graphs = false, Status{}; }},
-    {"--cuda-graphs", nullptr, kProgram, "capture each step and replay it (default, unless compiled without)",
+    {"--cuda-graphs", nullptr, kProgram, "capture each step and replay it (default: as compiled)",
      [](O* o, S) { return o->cuda_graphs = true, Status{}; }},
     {"--mem-bytes", "N", kProgram, "stands for the device's free memory",
      [](O* o, S v) { return parse_integer("--mem-bytes", v, 1, INT64_MAX, &o->mem_bytes); }},
-    {"--kv", "TYPE", kLanecRun, "type of the key and value cache: f16 (default), f32",
-     [](O* o, S v) { return o->kv = v, v == "f16" || v == "f32" ? Status{} : expected("--kv", v, "f16 or f32"); }},
+    {"--kv", "TYPE", kLanecRun, "type of the key and value cache: f16 (default), f32, q8_0",
+     [](O* o, S v) {
+       const bool known = v == "f16" || v == "f32" || v == "q8_0";
+       return o->kv = v, known ? Status{} : expected("--kv", v, "f16, f32 or q8_0");
+     }},
     {"--pre", "NAME", kLanecRun | kLanecTokenize, "pre-tokenizer, instead of the checkpoint's own",
      [](O* o, S v) { return o->pre = v, Status{}; }},
     {"--f64", nullptr, kLanecRun, "compute in float64", [](O* o, S) { return o->f64 = true, Status{}; }},

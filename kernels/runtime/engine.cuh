@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct EngineOptions {
   std::string checkpoint;  // empty: the path kept in the sidecar
   std::string sidecar;
   bool allow_weights_change = false;
-  bool cuda_graphs = true;
+  std::optional<bool> cuda_graphs;  // absent: as compiled
   uint64_t mem_bytes = 0;  // stands for the device's free memory; 0: ask it
   int64_t context = 0;     // positions to use, fewer than compiled; 0: all
 };
@@ -49,7 +50,7 @@ class Engine {
       return s;
     }
     if (Status s = reset(); !s.ok()) return s;
-    if (!options_.cuda_graphs || !program_.cuda_graphs) return {};
+    if (!options_.cuda_graphs.value_or(program_.cuda_graphs)) return {};
     return cuda_status(capture(), "capturing the steps");
   }
 

@@ -168,8 +168,6 @@ struct Interpreter<T>::Impl {
 
 template <class T>
 Interpreter<T>::Interpreter(StepGraph graph, const Constants& constants, std::optional<KvType> kv, int threads) {
-  if (kv && *kv != KvType::F16 && *kv != KvType::F32)
-    throw NotYetError(fmt::format("the interpreter's cache as {}; accepted are f16 and f32", to_text(*kv)));
   impl_ = std::make_unique<Impl>(std::move(graph), constants, kv, threads);
 }
 template <class T>

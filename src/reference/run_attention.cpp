@@ -1,5 +1,7 @@
 // Ops that know positions: rotation, position scale, the cache and attention over it. Row r of a block stands at pos +
 // r.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -52,10 +54,24 @@ void run_position_scale(Frame<T>& f, const Op& op) {
 
 namespace {
 
+/// Q8_0 as kernels/ops/cache.cuh stores it: 32 values as bytes of one half-precision scale.
 template <class T>
-T stored(T x, std::optional<KvType> kv) {
-  if (!kv) return x;
-  return *kv == KvType::F16 ? T(_Float16(x)) : T(float(x));
+void store_q8_0(const T* x, T* to) {
+  constexpr int64_t kBlock = 32;
+  float most = 0;
+  for (int64_t i = 0; i < kBlock; ++i) most = std::max(most, std::abs(float(x[i])));
+  const float scale = most / 127.0f, inverse = scale > 0 ? 1.0f / scale : 0.0f;
+  for (int64_t i = 0; i < kBlock; ++i) to[i] = T(float(_Float16(scale)) * std::rint(float(x[i]) * inverse));
+}
+
+/// A row as the cache holds it.
+template <class T>
+void store(const T* x, int64_t columns, std::optional<KvType> kv, T* to) {
+  if (kv == KvType::Q8_0) {
+    for (int64_t i = 0; i < columns; i += 32) store_q8_0(x + i, to + i);
+    return;
+  }
+  for (int64_t i = 0; i < columns; ++i) to[i] = !kv ? x[i] : *kv == KvType::F16 ? T(_Float16(x[i])) : T(float(x[i]));
 }
 
 /// One query against the cache's rows `first` to `last`.
@@ -105,8 +121,10 @@ void run_write(Frame<T>& f, const Op& op) {
   const int64_t base = op.from->base == kNoValue ? 0 : f.integers[size_t(op.from->base)][0];
   const int64_t first = base + op.from->offset - 1;
   check_position(f.graph, op, first, x.count, cache.count);
-  for (int64_t r = 0; r < x.count; ++r)
-    for (int64_t c = 0; c < x.stride; ++c) cache[first + r][c] = stored(x[r][c], f.kv);
+  if (f.kv == KvType::Q8_0 && x.stride % 32 != 0)
+    throw NoKernelError("write", "q8_0 cache", f.graph.value(op.result).name,
+                        fmt::format("a cache row of {} values is no multiple of 32", x.stride));
+  for (int64_t r = 0; r < x.count; ++r) store(x[r], x.stride, f.kv, cache[first + r]);
 }
 
 template <class T>

@@ -68,7 +68,9 @@ TEST(CommandLine, TakesEveryOption) {
   EXPECT_EQ(o.forced, (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(o.dump_logits, "rows");
   EXPECT_TRUE(o.json && o.allow_weights_change);
-  EXPECT_FALSE(o.specials || o.bos || o.escapes || o.cuda_graphs);
+  EXPECT_FALSE(o.specials || o.bos || o.escapes || *o.cuda_graphs);
+  EXPECT_FALSE(parsed({"-p", "a"}).cuda_graphs.has_value());
+  EXPECT_TRUE(*parsed({"-p", "a", "--cuda-graphs"}).cuda_graphs);
   EXPECT_EQ(o.mem_bytes, 1000);
 }
 
@@ -128,7 +130,7 @@ TEST(CommandLine, RefusesValuesByName) {
   EXPECT_EQ(refused({"-p", "a", "--min-p", "1.01"}), "Usage: --min-p '1.01': expected a number from 0 to 1");
   EXPECT_EQ(refused({"-p", "a", "--seed", "-1"}),
             "Usage: --seed '-1': expected an integer from 0 to 18446744073709551615");
-  EXPECT_EQ(refused({"a", "-p", "a", "--kv", "q9"}, kLanecRun), "Usage: --kv 'q9': expected f16 or f32");
+  EXPECT_EQ(refused({"a", "-p", "a", "--kv", "q9"}, kLanecRun), "Usage: --kv 'q9': expected f16, f32 or q8_0");
   EXPECT_EQ(refused({"--json=1", "-p", "a"}), "Usage: --json takes no value");
   EXPECT_EQ(refused({"--tepm", "1"}), "Usage: unknown option '--tepm' (-h lists the options)");
 }

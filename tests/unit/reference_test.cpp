@@ -282,7 +282,22 @@ TEST(Interpreter, RoundsTheCache) {
   half.run(step.inputs());
   EXPECT_EQ(half.state("k")[0], 0.0999755859375);
   EXPECT_EQ(half.state("k")[1], std::numeric_limits<double>::infinity());
-  EXPECT_THROW(step.interpreter(KvType::Q8_0), NotYetError);
+  Reference blocks = step.interpreter(KvType::Q8_0);
+  EXPECT_THROW(blocks.run(step.inputs()), NoKernelError);  // rows of two values
+}
+
+TEST(Interpreter, RoundsTheCacheToBlocksOfBytes) {
+  std::vector<float> x(64);
+  x[0] = 63.5f, x[1] = 0.26f, x[2] = -0.24f, x[3] = -63.5f;  // a scale of a half
+  x[32 + 7] = -254;                                          // of two
+  x[32 + 8] = 3.1f;
+  Step step;
+  step.carried("k", 1, 64).array("x", 1, x).position(0).line("Set item (pos + 1) of k to x.").line("Show x.");
+  Reference blocks = step.interpreter(KvType::Q8_0);
+  blocks.run(step.inputs());
+  std::vector<double> expected(64);
+  expected[0] = 63.5, expected[1] = 0.5, expected[3] = -63.5, expected[39] = -254, expected[40] = 4;
+  EXPECT_EQ(std::vector<double>(blocks.state("k").begin(), blocks.state("k").end()), expected);
 }
 
 TEST(Interpreter, ChoosesExperts) {
