@@ -7,7 +7,7 @@
 #include "lane/program.h"
 #include "lane/reference.h"
 #include "lane/vocabulary.h"
-#include "runtime/generate.h"
+#include "runtime/batch.h"
 #include "runtime_status.h"
 
 namespace lane::tools {
@@ -24,14 +24,20 @@ class InterpreterEngine {
       : interpreter_(std::move(interpreter)), context_(context) {}
 
   int64_t context() const { return context_; }
+  int sequences() const { return 1; }
   int32_t vocabulary_rows() const { return int32_t(interpreter_.value("logits").size()); }
 
+  rt::Status start(int) {
+    interpreter_.reset();
+    position_ = 0;
+    return {};
+  }
   rt::Status prefill(const int32_t* ids, size_t count, rt::LogitsSink* sink) {
     for (size_t i = 0; i < count; ++i) {
       if (rt::Status s = decode(ids[i]); !s.ok()) return s;
       const float* row = nullptr;
       if (!sink) continue;
-      if (rt::Status s = logits(&row); !s.ok()) return s;
+      if (rt::Status s = logits(&row, 0); !s.ok()) return s;
       if (rt::Status s = sink->row(row); !s.ok()) return s;
     }
     return {};
@@ -41,13 +47,14 @@ class InterpreterEngine {
     ++position_;
     return {};
   }
-  rt::Status logits(const float** row) {
+  rt::Status step(const rt::Fed* fed, size_t) { return decode(fed->token); }
+  rt::Status logits(const float** row, int) {
     const std::span<const T> values = interpreter_.value("logits");
     row_.assign(values.begin(), values.end());
     *row = row_.data();
     return {};
   }
-  rt::Status greedy_next(int32_t* token) {
+  rt::Status greedy_next(int32_t* token, int) {
     *token = interpreter_.integers("next")[0];
     return {};
   }
@@ -66,9 +73,10 @@ int run(const Checkpoint& checkpoint, const Vocabulary& vocabulary, const ModelS
   const Cut decode = cut(author(spec), FormKind::Decode, 1);
   const StepGraph graph = lift(parse_logos(decode.text));
   const Constants constants(graph, checkpoint);
-  InterpreterEngine<T> engine(Interpreter<T>(graph, constants, options.kv == "f32" ? KvType::F32 : KvType::F16),
-                              spec.ctx);
+  const KvType kv = options.kv == "f32" ? KvType::F32 : options.kv == "q8_0" ? KvType::Q8_0 : KvType::F16;
+  InterpreterEngine<T> engine(Interpreter<T>(graph, constants, kv), spec.ctx);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.prompt_kind == rt::PromptKind::Lines) return rt::answer_and_print(engine, vocabulary, options, seconds);
   return rt::run_and_print(engine, vocabulary, options, prompt, seconds);
 }
 
@@ -85,7 +93,7 @@ int run_command(const std::vector<std::string>& words) {
   const ModelSpec spec = describe_model(checkpoint, compile_options);
   const Vocabulary vocabulary = read_vocabulary(checkpoint, describe_vocabulary(checkpoint, options.pre));
   std::vector<int32_t> prompt;
-  check(rt::prompt_ids(vocabulary, options, spec.ctx, &prompt));
+  if (options.prompt_kind != rt::PromptKind::Lines) check(rt::prompt_ids(vocabulary, options, spec.ctx, &prompt));
   return options.f64 ? run<double>(checkpoint, vocabulary, spec, options, prompt, start)
                      : run<float>(checkpoint, vocabulary, spec, options, prompt, start);
 }
