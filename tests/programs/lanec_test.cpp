@@ -135,7 +135,11 @@ TEST_F(Lanec, UsageIsExitTwo) {
   expect_refusal(compile({"--activations", "int4"}), 2, {"--activations"});
   expect_refusal(compile({"--prefill", "3"}), 2, {"Chunk", "3 rows"});
   expect_refusal(compile({"--prefill", "-2"}), 2, {"Chunk"});
+  expect_refusal(compile({"--prefill", "0"}), 2, {"Chunk", "0 rows"});
+  expect_refusal(compile({"--prefill", "1024"}), 2, {"Chunk", "1024 rows", "context 2048"});
+  expect_refusal(compile({"--prefill", "32", "--ctx", "24"}), 2, {"Chunk", "32 rows", "context 24"});
   expect_refusal(compile({"--batch", "0"}), 2, {"Batch"});
+  expect_refusal(compile({"--batch", "1"}), 2, {"Batch", "a batch of 1"});
   expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes"});
   expect_refusal(lanec({"compile", model_, "--emit", "ast"}), 2, {"stage 'ast'", "residence"});
   expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2, {"form 'b9'"});
