@@ -36,9 +36,9 @@ struct RunOptions {
   bool bos = true, specials = true, escapes = true;
   bool allow_weights_change = false;
   std::optional<bool> cuda_graphs;  // absent: as compiled
-  int64_t mem_bytes = 0;  // 0: what the device says
-  std::string kv, pre;    // lanec alone
-  bool f64 = false;       // lanec alone
+  int64_t mem_bytes = 0;            // 0: what the device says
+  std::string kv, pre;              // lanec alone
+  bool f64 = false;                 // lanec alone
   bool help = false;
 
   /// How many tokens to generate at most: what -n says, else as many as are forced, else 128.
