@@ -50,8 +50,8 @@ LANE_ANYWHERE constexpr size_t repacked_bytes(int bytes_256, size_t rows, int co
   return slice_offset(bytes_256, rows, s, s.count - 1) + rows * static_cast<size_t>(slice_row_bytes(bytes_256, s.last));
 }
 
-/// What one block takes of a multiprocessor's shared memory, of which a block may have `shared_limit` bytes, so that just two
-/// blocks fit.
+/// What one block takes of a multiprocessor's shared memory, of which a block may have `shared_limit` bytes, so that
+/// just two blocks fit.
 LANE_ANYWHERE constexpr int half_of_shared(int shared_limit) { return (shared_limit / 2 - 2048) / 1024 * 1024 - 1024; }
 
 }  // namespace LANE_NAMESPACE

@@ -22,8 +22,8 @@ struct EngineOptions {
   std::string sidecar;
   bool allow_weights_change = false;
   std::optional<bool> cuda_graphs;  // absent: as compiled
-  uint64_t mem_bytes = 0;  // stands for the device's free memory; 0: ask it
-  int64_t context = 0;     // positions to use, fewer than compiled; 0: all
+  uint64_t mem_bytes = 0;           // stands for the device's free memory; 0: ask it
+  int64_t context = 0;              // positions to use, fewer than compiled; 0: all
 };
 
 class Engine {
