@@ -240,7 +240,7 @@ class Engine {
     for (int f = 0; f < program_.form_count; ++f) {
       cudaGraph_t graph = nullptr;
       LANE_TRY(cudaStreamBeginCapture(main_stream(), cudaStreamCaptureModeThreadLocal));
-      const cudaError_t recorded = program_.forms[f].step(memory_, streams_);
+      const cudaError_t recorded = launch_step(f);
       const cudaError_t ended = cudaStreamEndCapture(main_stream(), &graph);
       cudaError_t error = recorded != cudaSuccess ? recorded : ended;
       if (error == cudaSuccess) error = cudaGraphInstantiate(&graphs_[size_t(f)], graph, 0);
@@ -357,10 +357,16 @@ class Engine {
 
   cudaError_t run(int form) {
     if (!graphs_.empty()) return cudaGraphLaunch(graphs_[size_t(form)], main_stream());
-    return program_.forms[form].step(memory_, streams_);
+    return launch_step(form);
   }
 
-  cudaStream_t main_stream() const { return streams_[0]; }
+  cudaError_t launch_step(int form) {
+    Step step(streams_);
+    program_.forms[form].launches(step, memory_);
+    return step.error();
+  }
+
+  cudaStream_t main_stream() const { return streams_.stream[0]; }
 
   const ProgramInfo& program_;
   EngineOptions options_;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/check.cuh"
+#include "base/launch.cuh"
 #include "runtime/vocabulary.h"
 
 namespace LANE_NAMESPACE {
@@ -67,19 +67,49 @@ struct Streams {
   static constexpr int kMost = 4;
   cudaStream_t stream[kMost] = {};
   cudaEvent_t* events = nullptr;
-  cudaStream_t operator[](int i) const { return stream[i]; }
-
-  /// What stream `from` has been given so far.
-  cudaError_t record(int event, int from) const { return cudaEventRecord(events[event], stream[from]); }
-  cudaError_t wait(int event, int on) const { return cudaStreamWaitEvent(stream[on], events[event], 0); }
 };
+
+/// Takes a step's launches. The first error ends it: the rest is passed over. Its functions stay out of line, because a
+/// program says thousands of launches, and inlined they would be most of its compile time.
+class Step {
+ public:
+  explicit Step(const Streams& streams) : streams_(streams) {}
+  cudaError_t error() const { return error_; }
+
+  template <class... Parameters>
+  __attribute__((noinline)) void launch(int stream, dim3 grid, dim3 block, size_t shared_bytes,
+                                        void (*kernel)(Parameters...),
+                                        typename Parameter<Parameters>::type... arguments) {
+    if (error_ != cudaSuccess) return;
+    error_ = LANE_NAMESPACE::launch(streams_.stream[stream], grid, block, shared_bytes, kernel, arguments...);
+  }
+  /// Event `event` stands for what stream `from` has been given so far.
+  __attribute__((noinline)) void record(int event, int from) {
+    if (error_ == cudaSuccess) error_ = cudaEventRecord(streams_.events[event], streams_.stream[from]);
+  }
+  __attribute__((noinline)) void wait(int event, int on) {
+    if (error_ == cudaSuccess) error_ = cudaStreamWaitEvent(streams_.stream[on], streams_.events[event], 0);
+  }
+
+ private:
+  const Streams& streams_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+/// Marks a form's function, a straight list of launches: to optimize it gains nothing and would take most of the time
+/// that compiling a program takes.
+#if defined(__GNUC__) && !defined(__clang__)
+#define LANE_STEP __attribute__((optimize("O0")))
+#else
+#define LANE_STEP
+#endif
 
 /// One compiled step.
 struct FormInfo {
   const char* tag;      // "1", "4", "b4"
   int sequences, rows;  // tokens of a step are sequences * rows
   int events;           // that `step` uses
-  cudaError_t (*step)(const Memory& memory, const Streams& streams);
+  void (*launches)(Step& s, const Memory& m);
 };
 
 struct ProgramInfo {

@@ -87,10 +87,10 @@ std::vector<std::pair<int, int>> open_ends(const Form& form) {
 }
 
 std::string launch_line(const Launch& launch, int stream, const ArgPrinter& printer) {
-  std::string line = fmt::format("  LANE_TRY(launch(s[{}], {}, {}, {}, {}", stream, dimensions(launch.grid),
+  std::string line = fmt::format("  s.launch({}, {}, {}, {}, {}", stream, dimensions(launch.grid),
                                  dimensions(launch.block), launch.shared_bytes, kernel_name(launch));
   for (const Arg& arg : launch.args) line += ", " + std::visit(printer, arg);
-  return line + "));\n";
+  return line + ");\n";
 }
 
 }  // namespace
@@ -102,23 +102,23 @@ int event_count(const Form& form) { return int(events_of(form).size() + open_end
 std::string step_function(const Form& form, const Lane& lane) {
   const std::map<int, int> events = events_of(form);
   const ArgPrinter printer{lane, form};
-  std::string text = fmt::format("inline cudaError_t {}(const Memory& m, const Streams& s) {{\n", step_name(form));
+  std::string text = fmt::format("LANE_STEP inline void {}(Step& s, const Memory& m) {{\n", step_name(form));
   for (size_t i = 0; i < form.schedule.launches.size(); ++i) {
     const Launch& launch = form.schedule.launches[i];
     const int stream = form.branches.stream[i];
     for (int a : form.branches.after[i]) {
-      text += fmt::format("  LANE_TRY(s.wait({}, {}));\n", events.at(a), stream);
+      text += fmt::format("  s.wait({}, {});\n", events.at(a), stream);
     }
     if (const std::string what = comment(launch, form.graph); !what.empty()) text += fmt::format("  // {}\n", what);
     text += launch_line(launch, stream, printer);
-    if (events.count(int(i))) text += fmt::format("  LANE_TRY(s.record({}, {}));\n", events.at(int(i)), stream);
+    if (events.count(int(i))) text += fmt::format("  s.record({}, {});\n", events.at(int(i)), stream);
   }
   int event = int(events.size());
   for (const auto& [stream, launch] : open_ends(form)) {
-    text += fmt::format("  LANE_TRY(s.record({}, {}));\n  LANE_TRY(s.wait({}, 0));\n", event, stream, event);
+    text += fmt::format("  s.record({}, {});\n  s.wait({}, 0);\n", event, stream, event);
     ++event;
   }
-  return text + "  return cudaSuccess;\n}\n";
+  return text + "}\n";
 }
 
 std::string prepare_function(const Lane& lane) {
