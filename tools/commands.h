@@ -18,7 +18,13 @@ void compile_command(const CompileArguments& arguments);
 /// Compiles into PROGRAM.cu and PROGRAM.lane, and has nvcc or the C++ compiler build PROGRAM.
 void build_command(const CompileArguments& arguments);
 
-void inspect_command(const std::string& model, bool json);
+struct InspectArguments {
+  std::string model, pre;
+  bool json = false, support = false;
+};
+
+/// Returns the exit code: with `support`, whether the checkpoint compiles.
+int inspect_command(const InspectArguments& arguments);
 
 /// `words`: the command line after the command; runtime/command_line.h reads it, as it does an emitted program's.
 void tokenize_command(const std::vector<std::string>& words);

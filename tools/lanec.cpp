@@ -71,11 +71,14 @@ CLI::App* add_build(CLI::App& app, CompileArguments& a) {
   return command;
 }
 
-void add_inspect(CLI::App& app, std::string& model, bool& json) {
+void add_inspect(CLI::App& app, InspectArguments& a, int& exit_code) {
   CLI::App* command = app.add_subcommand("inspect", "print a checkpoint's metadata and tensors");
-  command->add_option("model", model, "GGUF checkpoint")->required();
-  command->add_flag("--json", json, "as one JSON object");
-  command->final_callback([&] { inspect_command(model, json); });
+  command->add_option("model", a.model, "GGUF checkpoint")->required();
+  CLI::Option* json = command->add_flag("--json", a.json, "as one JSON object");
+  CLI::Option* support = command->add_flag("--support", a.support, "say whether it compiles, and all that it lacks");
+  support->excludes(json);
+  command->add_option("--pre", a.pre, "pre-tokenizer, instead of the checkpoint's tokenizer.ggml.pre")->needs(support);
+  command->final_callback([&] { exit_code = inspect_command(a); });
 }
 
 /// These two have the command line of the programs themselves, which the runtime reads.
@@ -104,11 +107,11 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("lanec ") + LANE_VERSION);
   app.require_subcommand(1);
   CompileArguments compile_arguments, build_arguments;
-  std::string inspected;
-  bool json = false;
+  InspectArguments inspect_arguments;
+  int exit_code = 0;
   add_compile(app, compile_arguments);
   add_build(app, build_arguments);
-  add_inspect(app, inspected, json);
+  add_inspect(app, inspect_arguments, exit_code);
   app.add_subcommand("run", "continue a prompt by the interpreter, without a GPU");
   app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
   check_command(app, argc > 1 ? argv[1] : "");
@@ -119,7 +122,7 @@ int run(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     throw UsageError(e.what());
   }
-  return 0;
+  return exit_code;
 }
 
 }  // namespace

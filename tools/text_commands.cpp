@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "lane/error.h"
 #include "lane/inspect.h"
+#include "lane/support.h"
 #include "lane/vocabulary.h"
 #include "runtime/command_line.h"
 #include "runtime/generate.h"
@@ -10,9 +11,17 @@ namespace lane::tools {
 
 namespace rt = LANE_NAMESPACE;
 
-void inspect_command(const std::string& model, bool json) {
-  const Checkpoint checkpoint = read_checkpoint(model);
-  print(json ? inspect_json(checkpoint) : to_text(checkpoint));
+int inspect_command(const InspectArguments& arguments) {
+  if (arguments.support) {
+    Options options;
+    options.pre = arguments.pre;
+    const Support found = support(arguments.model, options);
+    print(to_text(found));
+    return found.reasons.empty() ? 0 : int(ExitCode::NotSupported);
+  }
+  const Checkpoint checkpoint = read_checkpoint(arguments.model);
+  print(arguments.json ? inspect_json(checkpoint) : to_text(checkpoint) + left_out_text(checkpoint));
+  return 0;
 }
 
 void tokenize_command(const std::vector<std::string>& words) {

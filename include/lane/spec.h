@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -169,6 +170,17 @@ struct ModelSpec {
 /// or that nothing reads), ShapeError (a tensor against the metadata, exit code Checkpoint) and UsageError (a context
 /// beyond the model's).
 ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options);
+
+/// What describe_model would say of a checkpoint, all of it: where describe_model throws, this goes on.
+struct Survey {
+  std::set<std::string, std::less<>> read;  // tensors of the file that the model's step reads
+  std::vector<std::string> left_out = {};   // as ModelSpec's
+  std::vector<std::string> refusals = {};   // each with its type's name; none: describe_model returns
+  bool whole = true;  // false: a part gave up at one of them, so keys and tensors that nothing reads are not known
+};
+
+/// Throws UsageError alone, for a context beyond the model's.
+Survey survey_model(const Checkpoint& checkpoint, const Options& options);
 
 /// Throws InternalError where the product contradicts itself.
 void verify(const ModelSpec& spec);

@@ -49,6 +49,9 @@ struct Weights {
 /// blk.N.X.bias; `X` is X.weight (else X), `X_bias` is X.bias. Null where there is none.
 const TensorInfo* bind_constant(const Checkpoint& checkpoint, std::string_view name);
 
+/// Throws FormatError for a type that lanec does not compute with.
+void check_format(const TensorInfo& tensor);
+
 /// Inverse frequencies of a Rotation op, one a pair, in double, YaRN or linear scaling and factors applied.
 /// docs/logos.md has the formula.
 std::vector<double> rotary_frequencies(const Op& rotation, const std::vector<double>& factors);

@@ -29,18 +29,28 @@ int64_t chosen_context(const Options& options, int64_t model_ctx) {
   return options.ctx;
 }
 
-Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, const Options& options) {
-  Source source{.row = row, .keys = keys, .tensors = tensors};
-  source.blocks = keys.required_integer("block_count", {.high = 512});
-  source.layers =
-      source.blocks - keys.integer("nextn_predict_layers", {.low = 0, .high = source.blocks - 1}).value_or(0);
-  source.width = keys.required_integer("embedding_length");
-  source.model_ctx = keys.required_integer("context_length");
-  source.ctx = chosen_context(options, source.model_ctx);
-  if (!keys.boolean("attention.causal").value_or(true))
+void check_causal(const Source& source) {
+  if (!source.keys.boolean("attention.causal").value_or(true))
     throw NotYetError("attention that sees later tokens (attention.causal)");
-  source.epsilon = keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
-                                                                    : "attention.layer_norm_epsilon");
+}
+
+Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, Refusals& refusals, const Options& options) {
+  Source source{.row = row, .keys = keys, .tensors = tensors, .refusals = refusals};
+  const auto required = [&](std::string_view key, Range range = {}) {
+    return refusals.attempt([&] { return keys.required_integer(key, range); });
+  };
+  source.layers = source.blocks = required("block_count", {.high = 512});
+  source.layers -= refusals.attempt([&] {
+    return keys.integer("nextn_predict_layers", {.low = 0, .high = std::max<int64_t>(source.blocks - 1, 0)})
+        .value_or(0);
+  });
+  source.width = required("embedding_length");
+  source.model_ctx = required("context_length");
+  source.ctx = chosen_context(options, source.model_ctx);
+  source.epsilon = refusals.attempt([&] {
+    return keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
+                                                            : "attention.layer_norm_epsilon");
+  });
   return source;
 }
 
@@ -54,10 +64,12 @@ bool is_parallel(const Source& source, const Block& block) {
 
 Layer layer(const Source& source, int64_t index) {
   const Block block{index};
-  Layer result{.mixer = mixer(source, block), .feed_forward = feed_forward(source, block)};
+  Refusals& refusals = source.refusals;
+  Layer result{.mixer = refusals.attempt([&] { return mixer(source, block); }),
+               .feed_forward = refusals.attempt([&] { return feed_forward(source, block); })};
   result.mixer_norm = layer_norm(source, block, source.row.mixer_norm);
   result.mixer_post_norm = layer_norm(source, block, source.row.mixer_post_norm);
-  result.parallel = is_parallel(source, block);
+  result.parallel = refusals.attempt([&] { return is_parallel(source, block); });
   if (!result.parallel) result.ffn_norm = layer_norm(source, block, source.row.ffn_norm);
   result.ffn_post_norm = layer_norm(source, block, source.row.ffn_post_norm);
   return result;
@@ -120,19 +132,53 @@ void describe_ends(const Source& source, ModelSpec& spec) {
     spec.logit_cap = source.keys.positive("final_logit_softcapping").value_or(row.logit_cap);
 }
 
+ModelSpec describe(const Source& source) {
+  ModelSpec spec{.architecture = &source.row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width};
+  source.refusals.attempt([&] { check_causal(source); });
+  source.refusals.attempt([&] { describe_ends(source, spec); });
+  for (int64_t index = 0; index < source.layers; ++index) spec.layers.push_back(layer(source, index));
+  return spec;
+}
+
+// Each key and each tensor that no part asked for.
+void refuse_the_rest(const Source& source) {
+  source.keys.refuse_the_rest(source.refusals);
+  source.tensors.refuse_the_rest(source.layers, source.blocks - source.layers);
+}
+
 }  // namespace
 
 ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options) {
+  Refusals refusals(Refusals::Mode::Throw);
   const Architecture& row = row_of(checkpoint);
   Keys keys(checkpoint, row.name);
-  Tensors tensors(checkpoint);
-  const Source source = read_source(row, keys, tensors, options);
-  ModelSpec spec{.architecture = &row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width};
-  describe_ends(source, spec);
-  for (int64_t index = 0; index < source.layers; ++index) spec.layers.push_back(layer(source, index));
-  keys.refuse_the_rest();
+  Tensors tensors(checkpoint, refusals);
+  const Source source = read_source(row, keys, tensors, refusals, options);
+  ModelSpec spec = describe(source);
+  refuse_the_rest(source);
   spec.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
   return spec;
+}
+
+Survey survey_model(const Checkpoint& checkpoint, const Options& options) {
+  Refusals refusals(Refusals::Mode::Keep);
+  Survey survey;
+  const Architecture* row = refusals.attempt([&] { return &row_of(checkpoint); });
+  if (row) {
+    Keys keys(checkpoint, row->name);
+    Tensors tensors(checkpoint, refusals);
+    const Source source = read_source(*row, keys, tensors, refusals, options);
+    // Without the model's own numbers every layer would be refused, and for nothing of its own.
+    if (!refusals.cut_short()) describe(source);
+    // What a part that gave up would have read is not known to be unread.
+    if (!refusals.cut_short()) refuse_the_rest(source);
+    survey.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
+    for (const TensorInfo& info : checkpoint.tensors)
+      if (tensors.taken(info.name)) survey.read.emplace(info.name);
+  }
+  survey.refusals = refusals.kept();
+  survey.whole = !refusals.cut_short();
+  return survey;
 }
 
 }  // namespace lane

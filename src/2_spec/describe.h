@@ -16,6 +16,7 @@ struct Source {
   const Architecture& row;
   Keys& keys;
   Tensors& tensors;
+  Refusals& refusals;
   int64_t width = 0;   // embedding_length
   int64_t blocks = 0;  // block_count, trailing ones that text does not need included
   int64_t layers = 0;  // the blocks of a step

@@ -117,7 +117,7 @@ void Keys::refuse(std::string_view key, const std::string& found, const std::str
   throw CheckpointError(shard.path, shard.data_start, fmt::format("no key '{}'", full(key)), expected);
 }
 
-void Keys::refuse_the_rest() const {
+void Keys::refuse_the_rest(Refusals& refusals) const {
   std::vector<std::string> unknown;
   for (const MetaEntry& entry : checkpoint_.metadata) {
     if (!entry.key.starts_with(prefix_) || asked_.contains(entry.key) || is_off(entry)) continue;
@@ -126,8 +126,8 @@ void Keys::refuse_the_rest() const {
       unknown.push_back(fmt::format("'{}'", printable(entry.key)));
   }
   if (!unknown.empty())
-    throw NotYetError(fmt::format("{}: no known meaning for {}; left out, the model's text would differ",
-                                  unknown.size() == 1 ? "a key" : "keys", fmt::join(unknown, ", ")));
+    refusals.add(NotYetError(fmt::format("{}: no known meaning for {}; left out, the model's text would differ",
+                                         unknown.size() == 1 ? "a key" : "keys", fmt::join(unknown, ", "))));
 }
 
 }  // namespace lane

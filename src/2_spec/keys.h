@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lane/gguf.h"
+#include "refusals.h"
 
 namespace lane {
 
@@ -44,8 +45,8 @@ class Keys {
   /// Reads nothing of the key: it is known not to matter.
   void ignore(std::string_view key) { asked_.insert(full(key)); }
 
-  /// Throws NotYetError naming the keys of the architecture that nobody asked for.
-  void refuse_the_rest() const;
+  /// Refuses with NotYetError the keys of the architecture that nobody asked for.
+  void refuse_the_rest(Refusals& refusals) const;
 
   /// CheckpointError at the key: the value found (whatever it is where the key is missing), and what is accepted.
   [[noreturn]] void refuse(std::string_view key, const std::string& found, const std::string& expected) const;

@@ -39,23 +39,26 @@ int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> fac
   return result;
 }
 
-const TensorInfo& Tensors::find(const std::string& name) const {
-  const TensorInfo* info = checkpoint_.tensor(name);
-  if (!info)
-    throw CheckpointError(checkpoint_.shards.front().path, checkpoint_.shards.front().data_start,
-                          fmt::format("no tensor '{}'", name), "it, as the architecture needs");
-  return *info;
+CheckpointError Tensors::missing(const std::string& name) const {
+  return {checkpoint_.shards.front().path, checkpoint_.shards.front().data_start, fmt::format("no tensor '{}'", name),
+          "it, as the architecture needs"};
 }
 
 Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
-  const TensorInfo& info = find(name);
+  const Weight weight{name, dims.experts, dims.rows, dims.columns, matrix};
   taken_.insert(name);
-  const bool same = info.ne[0] == uint64_t(dims.columns) && info.ne[1] == uint64_t(dims.rows) &&
-                    info.ne[2] == uint64_t(dims.experts) && info.ne[3] == 1;
+  const TensorInfo* info = checkpoint_.tensor(name);
+  if (!info) {
+    refusals_.add(missing(name));
+    return weight;
+  }
+  const bool same = info->ne[0] == uint64_t(dims.columns) && info->ne[1] == uint64_t(dims.rows) &&
+                    info->ne[2] == uint64_t(dims.experts) && info->ne[3] == 1;
   if (!same)
-    throw ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
-                     dims_text(info) + " in " + checkpoint_.shards[size_t(info.shard)].path, ExitCode::Checkpoint);
-  return {name, dims.experts, dims.rows, dims.columns, matrix};
+    refusals_.add(ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
+                             dims_text(*info) + " in " + checkpoint_.shards[size_t(info->shard)].path,
+                             ExitCode::Checkpoint));
+  return weight;
 }
 
 Weight Tensors::matrix(const std::string& name, Dims dims) { return take(name, dims, true); }
@@ -75,21 +78,32 @@ Linear Tensors::linear(const std::string& base, Dims dims, Presence bias) {
   return {matrix(base + ".weight", dims), vector(bias, base + ".bias", {1, dims.experts, dims.rows})};
 }
 
-int64_t Tensors::rows_of(const std::string& name) const { return int64_t(find(name).rows()); }
+int64_t Tensors::rows_of(const std::string& name) const {
+  if (const TensorInfo* info = checkpoint_.tensor(name)) return int64_t(info->rows());
+  throw missing(name);
+}
+
+bool Tensors::is_left_out(const TensorInfo& info, int64_t layers, int64_t extra) const {
+  const bool vision = info.name.starts_with("v.") || info.name.starts_with("mm.");
+  const int64_t block = block_of(info.name);
+  return !taken_.contains(info.name) && (vision || (block >= layers && block < layers + extra));
+}
 
 std::vector<std::string> Tensors::left_out(int64_t layers, int64_t extra) const {
   std::vector<std::string> names;
   for (const TensorInfo& info : checkpoint_.tensors) {
-    if (taken_.contains(info.name)) continue;
-    const bool vision = info.name.starts_with("v.") || info.name.starts_with("mm.");
-    const int64_t block = block_of(info.name);
-    if (!vision && (block < layers || block >= layers + extra))
-      throw CheckpointError(checkpoint_.shards[size_t(info.shard)].path, info.info_offset,
-                            fmt::format("tensor '{}', which the architecture does not use", printable(info.name)),
-                            "only tensors that the model's step reads");
-    names.emplace_back(info.name);
+    if (is_left_out(info, layers, extra)) names.emplace_back(info.name);
   }
   return names;
+}
+
+void Tensors::refuse_the_rest(int64_t layers, int64_t extra) const {
+  for (const TensorInfo& info : checkpoint_.tensors) {
+    if (taken_.contains(info.name) || is_left_out(info, layers, extra)) continue;
+    refusals_.add(CheckpointError(checkpoint_.shards[size_t(info.shard)].path, info.info_offset,
+                                  fmt::format("tensor '{}', which the architecture does not use", printable(info.name)),
+                                  "only tensors that the model's step reads"));
+  }
 }
 
 }  // namespace lane

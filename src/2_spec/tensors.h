@@ -10,6 +10,7 @@
 #include "lane/architectures.h"
 #include "lane/gguf.h"
 #include "lane/spec.h"
+#include "refusals.h"
 
 namespace lane {
 
@@ -18,13 +19,13 @@ int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> fac
 
 class Tensors {
  public:
-  explicit Tensors(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  Tensors(const Checkpoint& checkpoint, Refusals& refusals) : checkpoint_(checkpoint), refusals_(refusals) {}
 
   struct Dims {
     int64_t experts = 1, rows = 1, columns = 1;
   };
 
-  /// Throws CheckpointError where the tensor is missing, ShapeError where the file's shape is another.
+  /// Refuses with CheckpointError where the tensor is missing, ShapeError where the file's shape is another.
   Weight matrix(const std::string& name, Dims dims);
   Weight vector(const std::string& name, Dims dims);
   /// Absent: an empty weight, whatever the file has. Optional: empty where the file has none.
@@ -34,20 +35,26 @@ class Tensors {
   Linear linear(const std::string& base, Dims dims, Presence bias = Presence::Absent);
 
   bool has(const std::string& name) const { return checkpoint_.tensor(name) != nullptr; }
-  /// The file's rows (ne1) of a tensor that must be there.
+  /// The file's rows (ne1) of a tensor that must be there. Throws CheckpointError.
   int64_t rows_of(const std::string& name) const;
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
   /// Names of the tensors that nobody took and that a text model does not need: vision towers, and the `extra` blocks
-  /// that follow the `layers` of the model. Throws CheckpointError naming any other.
+  /// that follow the `layers` of the model.
   std::vector<std::string> left_out(int64_t layers, int64_t extra) const;
+  /// Refuses with CheckpointError each tensor that nobody took and that is not left out.
+  void refuse_the_rest(int64_t layers, int64_t extra) const;
+
+  bool taken(std::string_view name) const { return taken_.contains(name); }
 
  private:
   Weight take(const std::string& name, Dims dims, bool matrix);
-  const TensorInfo& find(const std::string& name) const;
+  CheckpointError missing(const std::string& name) const;
+  bool is_left_out(const TensorInfo& info, int64_t layers, int64_t extra) const;
 
   const Checkpoint& checkpoint_;
+  Refusals& refusals_;
   std::set<std::string, std::less<>> taken_;
 };
 

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <optional>
 
+#include "lane/error.h"
 #include "lane/program.h"
 #include "lane/weights.h"
 
@@ -43,6 +44,11 @@ const TensorInfo* bind_constant(const Checkpoint& checkpoint, std::string_view n
   for (const TensorInfo& tensor : checkpoint.tensors)
     if (constant_name(tensor.name) == name) return &tensor;
   return nullptr;
+}
+
+void check_format(const TensorInfo& tensor) {
+  if (!tensor.format->supported())
+    throw FormatError(printable(tensor.name), std::string(tensor.format->name), "no kernel reads this type");
 }
 
 }  // namespace lane

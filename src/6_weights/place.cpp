@@ -61,8 +61,7 @@ class Placer {
                              bound.elements() == value.shape.elements();
     if (tensor->ne[3] != 1 || (bound != value.shape && !same_vector))
       throw ShapeError(value.name, to_text(value.shape), to_text(bound) + (tensor->ne[3] == 1 ? "" : " and more"));
-    if (!tensor->format->supported())
-      throw FormatError(printable(tensor->name), std::string(tensor->format->name), "no kernel reads this type");
+    check_format(*tensor);
     return *tensor;
   }
 

@@ -18,8 +18,7 @@ bool fits(const Value& constant, const TensorInfo& tensor) {
 ConstantData bind(const Value& constant, const Checkpoint& checkpoint) {
   const TensorInfo* tensor = bind_constant(checkpoint, constant.name);
   if (!tensor) throw UnboundError(constant.name, "no tensor of the checkpoint has this name");
-  if (!tensor->format->supported())
-    throw FormatError(printable(tensor->name), std::string(tensor->format->name), "lanec has no decoder of it");
+  check_format(*tensor);
   if (!fits(constant, *tensor))
     throw ShapeError(constant.name, to_text(constant.shape),
                      to_text(Shape{int64_t(tensor->ne[2]), int64_t(tensor->ne[1]), int64_t(tensor->ne[0])}));

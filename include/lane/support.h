@@ -1,0 +1,34 @@
+// Whether a checkpoint compiles, and everything that keeps it from it: what `lanec inspect --support` prints.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lane/gguf.h"
+#include "lane/options.h"
+
+namespace lane {
+
+struct Support {
+  struct Tensor {
+    std::string name;  // as the file says
+    std::string_view format;
+    enum class Use { Read, LeftOut, Unread, Unknown } use = Use::Unknown;  // Unknown: a part of the model is refused
+    bool computed = true;  // false: read, and of a type that lanec does not compute with
+  };
+  std::vector<Tensor> tensors;       // file order
+  std::vector<std::string> reasons;  // what compile() would throw, each with its type's name; none: it compiles
+  bool whole = true;                 // false: a reason hides what else there may be
+};
+
+/// Model, tensor types and vocabulary are looked at to the end. Where nothing is refused, the checkpoint is compiled,
+/// for what only later passes refuse. Throws what read_checkpoint throws.
+Support support(const std::filesystem::path& checkpoint, const Options& options);
+
+/// A line a tensor, a line a reason, and the verdict.
+std::string to_text(const Support& support);
+
+/// What `lanec inspect` says below the tensors, a line a tensor: those that a text step does not need.
+std::string left_out_text(const Checkpoint& checkpoint);
+
+}  // namespace lane

@@ -1,0 +1,151 @@
+// Whether a checkpoint compiles: every reason at once, and the same verdict as the compiler's.
+#include "lane/support.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lane/compile.h"
+#include "lane/error.h"
+#include "support/golden_case.h"
+#include "support/recipe.h"
+#include "support/recipe_edits.h"
+
+namespace lane::test {
+namespace {
+
+using nlohmann::json;
+
+json recipe_of(const std::string& name) { return load_case(name).recipe; }
+
+Support support_of(const json& recipe) {
+  const TempFolder folder;
+  write_checkpoint(recipe, folder / "model.gguf");
+  Options options;
+  options.chip = "host";
+  return support(folder / "model.gguf", options);
+}
+
+/// One reason, and no other, has each of these parts.
+void expect_reasons(const Support& found, const std::vector<std::string>& parts) {
+  EXPECT_EQ(found.reasons.size(), parts.size()) << to_text(found);
+  for (const std::string& part : parts)
+    EXPECT_EQ(std::count_if(found.reasons.begin(), found.reasons.end(),
+                            [&](const std::string& reason) { return reason.find(part) != std::string::npos; }),
+              1)
+        << part << " in\n"
+        << to_text(found);
+}
+
+Support::Tensor tensor_of(const Support& found, const std::string& name) {
+  for (const Support::Tensor& t : found.tensors)
+    if (t.name == name) return t;
+  ADD_FAILURE() << name;
+  return {};
+}
+
+void set_type(json& recipe, const std::string& name, const std::string& type) {
+  tensor(recipe, name)["type"] = type;
+  tensor(recipe, name)["fill"] = {{"kind", "blocks"}, {"scales", json::array()}};
+}
+
+TEST(Support, EveryTensorOfASoundCheckpointIsRead) {
+  const Support found = support_of(recipe_of("llama-f32"));
+  expect_reasons(found, {});
+  EXPECT_TRUE(found.whole);
+  for (const Support::Tensor& t : found.tensors) EXPECT_EQ(t.use, Support::Tensor::Use::Read) << t.name;
+  const std::string text = to_text(found);
+  EXPECT_NE(text.find("tensor blk.1.attn_q.weight: F32, read\n"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\ncompiles\n")) << text;
+}
+
+TEST(Support, EveryReasonAtOnce) {
+  json recipe = recipe_of("llama-f32");
+  drop_tensor(recipe, "blk.0.attn_k.weight");
+  drop_tensor(recipe, "blk.1.ffn_up.weight");
+  tensor(recipe, "output_norm.weight")["shape"] = {255};
+  set_type(recipe, "blk.0.attn_q.weight", "IQ2_XS");
+  add_tensor(recipe, "blk.1.extra.weight", {4});
+  add_tensor(recipe, "another", {4});
+  set_key(recipe, "llama.new_scale", "f32", 2.0);
+  set_key(recipe, "tokenizer.ggml.model", "str", "unheard-of");
+  const Support found = support_of(recipe);
+  expect_reasons(found,
+                 {"no tensor 'blk.0.attn_k.weight'", "no tensor 'blk.1.ffn_up.weight'", "Shape: 'output_norm.weight'",
+                  "Format: tensor 'blk.0.attn_q.weight' is IQ2_XS", "tensor 'blk.1.extra.weight', which",
+                  "tensor 'another', which", "'llama.new_scale'", "tokenizer.ggml.model is 'unheard-of'"});
+  EXPECT_TRUE(found.whole);
+  EXPECT_EQ(tensor_of(found, "another").use, Support::Tensor::Use::Unread);
+  EXPECT_FALSE(tensor_of(found, "blk.0.attn_q.weight").computed);
+  EXPECT_NE(to_text(found).find("does not compile: 8 reasons\n"), std::string::npos);
+}
+
+TEST(Support, EveryKeyOfTheModelThatIsMissing) {
+  json recipe = recipe_of("llama-f32");
+  for (const char* key : {"llama.block_count", "llama.embedding_length", "llama.attention.layer_norm_rms_epsilon"})
+    drop_key(recipe, key);
+  const Support found = support_of(recipe);
+  expect_reasons(found, {"llama.block_count", "llama.embedding_length", "llama.attention.layer_norm_rms_epsilon"});
+  EXPECT_FALSE(found.whole);
+  EXPECT_NE(to_text(found).find("3 reasons; what the refused parts read is not known"), std::string::npos);
+}
+
+TEST(Support, AReasonOfEveryLayerIsSaidOnce) {
+  json recipe = recipe_of("llama-f32");
+  set_key(recipe, "llama.rope.scaling.type", "str", "dynamic");
+  drop_tensor(recipe, "blk.1.ffn_norm.weight");
+  const Support found = support_of(recipe);
+  expect_reasons(found, {"'llama.rope.scaling.type' = 'dynamic'", "no tensor 'blk.1.ffn_norm.weight'"});
+  EXPECT_FALSE(found.whole);
+}
+
+TEST(Support, AnUnknownArchitectureHidesItsTensorsUse) {
+  json recipe = recipe_of("llama-f32");
+  set_architecture(recipe, "bert");
+  set_key(recipe, "tokenizer.ggml.model", "str", "bert");
+  const Support found = support_of(recipe);
+  expect_reasons(found, {"architecture 'bert'", "tokenizer.ggml.model is 'bert'"});
+  EXPECT_EQ(tensor_of(found, "output.weight").use, Support::Tensor::Use::Unknown);
+}
+
+TEST(Support, TensorsLeftOutAreNoReason) {
+  json recipe = recipe_of("qwen35-f32");
+  set_key(recipe, "qwen35.block_count", "u32", 5);
+  set_key(recipe, "qwen35.nextn_predict_layers", "u32", 1);
+  add_tensor(recipe, "blk.4.nextn.eh_proj.weight", {8, 8});
+  add_tensor(recipe, "v.blk.0.attn_q.weight", {8, 8});
+  const Support found = support_of(recipe);
+  expect_reasons(found, {});
+  EXPECT_EQ(tensor_of(found, "blk.4.nextn.eh_proj.weight").use, Support::Tensor::Use::LeftOut);
+  EXPECT_EQ(tensor_of(found, "v.blk.0.attn_q.weight").use, Support::Tensor::Use::LeftOut);
+  const TempFolder folder;
+  write_checkpoint(recipe, folder / "model.gguf");
+  EXPECT_EQ(left_out_text(read_checkpoint(folder / "model.gguf")),
+            "left out of the step: blk.4.nextn.eh_proj.weight\nleft out of the step: v.blk.0.attn_q.weight\n");
+}
+
+/// The first reason is the one that the compiler gives.
+TEST(Support, AgreesWithTheCompiler) {
+  for (const auto& [name, missing] : {std::pair{"qwen3moe-f32", "blk.0.ffn_gate_inp.weight"},
+                                      {"gptoss-f32", "blk.0.attn_sinks.weight"},
+                                      {"deepseek2-f32", "blk.1.attn_k_b.weight"}}) {
+    json recipe = recipe_of(name);
+    drop_tensor(recipe, missing);
+    const TempFolder folder;
+    write_checkpoint(recipe, folder / "model.gguf");
+    Options options;
+    options.chip = "host";
+    const Support found = support(folder / "model.gguf", options);
+    ASSERT_FALSE(found.reasons.empty()) << name;
+    try {
+      compile(folder / "model.gguf", options);
+      ADD_FAILURE() << name << " compiles";
+    } catch (const Error& error) {
+      EXPECT_EQ(found.reasons.front(), error.what());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lane::test
