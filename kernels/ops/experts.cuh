@@ -5,6 +5,29 @@
 
 namespace LANE_NAMESPACE {
 
+/// What is made of the router's scores.
+enum ShareBy { kSoftmax = 0, kSigmoid = 1, kSoftmaxOfChosen = 2 };
+
+/// A score's softmax among some others.
+struct Softmax {
+  float most, inverse;
+  __device__ float of(float score) const { return expf(score - most) * inverse; }
+};
+
+/// Over the `count` scores of `chosen`, or the first `count` of all where it is null; the same in every lane.
+__device__ inline Softmax warp_softmax(const float* scores, const int* chosen, int count) {
+  float most = -INFINITY;
+  for (int i = lane_index(); i < count; i += kWarpLanes) most = fmaxf(most, scores[chosen ? chosen[i] : i]);
+  most = warp_max(most);
+  double sum = 0;
+  for (int i = lane_index(); i < count; i += kWarpLanes) sum += double(expf(scores[chosen ? chosen[i] : i] - most));
+  return {most, float(1.0 / warp_sum(sum))};
+}
+
+__device__ inline float share_of(int by, Softmax softmax, float score) {
+  return by == kSigmoid ? 1.0f / (1.0f + expf(-score)) : softmax.of(score);
+}
+
 /// The greatest score from `first` to `last` (exclusive), the lowest index on ties; the same in every lane.
 __device__ inline Best greatest_score(const float* scores, int first, int last) {
   Best best = nothing_yet();
@@ -53,26 +76,26 @@ __device__ inline void keep_groups(float* scores, float* spoiled, float* of_grou
 /// Dynamic shared memory of `top_choice`: every expert's score twice, and every group's.
 constexpr int top_choice_shared_bytes(int experts, int groups) { return (2 * experts + groups) * int(sizeof(float)); }
 
-/// ids[t] = the `count` experts with the greatest score r[t][e] + bias[e] (bias null: none), greatest first, the lower
-/// id on ties. With groups > 1 only experts of the `kept` best groups count; a group's score is the sum of its two
-/// best. Grid: a warp a token.
-__global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept) {
+/// ids[t] = the `count` experts with the greatest p + bias[e] (bias null: none), greatest first, the lower id on ties;
+/// p is the softmax or sigmoid of r[t][e], or, by kSoftmaxOfChosen, r[t][e] itself. With groups > 1 only experts of the
+/// `kept` best groups count; a group's score is the sum of its two best. Grid: a warp a token.
+__global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept,
+                           int by) {
   LANE_DYNAMIC_SHARED(float, shared);
   float* scores = shared;
   float* spoiled = scores + experts;
   float* of_group = spoiled + experts;
-  const int lane = threadIdx.x, size = experts / groups;
-  for (int e = lane; e < experts; e += kWarpLanes) {
-    scores[e] = r[int64_t(blockIdx.x) * experts + e] + (bias ? bias[e] : 0.0f);
-    spoiled[e] = scores[e];
+  const float* of_token = r + int64_t(blockIdx.x) * experts;
+  const int size = experts / groups;
+  const Softmax softmax = by == kSoftmax ? warp_softmax(of_token, nullptr, experts) : Softmax{};
+  for (int e = threadIdx.x; e < experts; e += kWarpLanes) {
+    const float p = by == kSoftmaxOfChosen ? of_token[e] : share_of(by, softmax, of_token[e]);
+    scores[e] = spoiled[e] = p + (bias ? bias[e] : 0.0f);
   }
   __syncwarp();
   if (groups > 1) keep_groups(scores, spoiled, of_group, size, groups, kept);
   take_greatest(scores, 0, experts, count, ids + int64_t(blockIdx.x) * count);
 }
-
-/// What `chosen_share` makes of the router's scores.
-enum ShareBy { kSoftmax = 0, kSigmoid = 1, kSoftmaxOfChosen = 2 };
 
 /// share[t][i] = the weight of the i-th chosen expert: softmax over all, sigmoid, or softmax over the chosen of the
 /// scores r, without any selection bias; divided by their sum where `normalised`; times factor. Grid: a warp a token.
@@ -81,29 +104,15 @@ __global__ void chosen_share(float* share, const float* r, const int* ids, int e
   const int lane = threadIdx.x;
   const float* scores = r + int64_t(blockIdx.x) * experts;
   const int* chosen = ids + int64_t(blockIdx.x) * count;
-  const int candidates = by == kSoftmaxOfChosen ? count : experts;
-  float most = -INFINITY;
-  for (int e = lane; e < candidates; e += kWarpLanes)
-    most = fmaxf(most, scores[by == kSoftmaxOfChosen ? chosen[e] : e]);
-  most = warp_max(most);
-  double sum = 0;
-  for (int e = lane; e < candidates; e += kWarpLanes)
-    sum += double(expf(scores[by == kSoftmaxOfChosen ? chosen[e] : e] - most));
-  sum = warp_sum(sum);
-  const float inverse = float(1.0 / sum);
+  const bool of_chosen = by == kSoftmaxOfChosen;
+  const Softmax softmax = warp_softmax(scores, of_chosen ? chosen : nullptr, of_chosen ? count : experts);
 
   double taken = 0;
-  for (int i = 0; i < count; i++) {  // every lane the same sum: `count` is small
-    const float score = scores[chosen[i]];
-    taken += double(by == kSigmoid ? 1.0f / (1.0f + expf(-score)) : expf(score - most) * inverse);
-  }
+  for (int i = 0; i < count; i++) taken += double(share_of(by, softmax, scores[chosen[i]]));  // alike in every lane
   const float least = 6.103515625e-5f;  // 2^-14: what keeps the quotient finite where all shares vanish
   const float scale = factor / (normalised ? fmaxf(float(taken), least) : 1.0f);
-  for (int i = lane; i < count; i += kWarpLanes) {
-    const float score = scores[chosen[i]];
-    const float value = by == kSigmoid ? 1.0f / (1.0f + expf(-score)) : expf(score - most) * inverse;
-    share[int64_t(blockIdx.x) * count + i] = value * scale;
-  }
+  for (int i = lane; i < count; i += kWarpLanes)
+    share[int64_t(blockIdx.x) * count + i] = share_of(by, softmax, scores[chosen[i]]) * scale;
 }
 
 /// out[t][i][c] = y[t][i][c] + bias[ids[t][i]][c]. `total` is tokens * count * columns.

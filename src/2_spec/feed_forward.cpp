@@ -92,8 +92,6 @@ void read_routing(const Source& source, const Block& block, Experts& result) {
                                         row.router_bias);
   result.selection_bias =
       source.tensors.vector(row.selection_bias, block.tensor("exp_probs_b.bias"), {.columns = result.count});
-  if (result.gating != Gating::Sigmoid && (result.selection_bias || result.groups > 1))
-    throw NotYetError("experts chosen by groups or with a bias from softmax scores");
 }
 
 void take_experts(const Source& source, const Block& block, Experts& result) {

@@ -74,8 +74,8 @@ Routing say_routing(Builder& builder, const Experts& of, const std::string& f) {
     options.push_back({K::Kept, double(of.kept)});
   }
   // Alone, scores choose as their probabilities would; a bias and groups are for probabilities.
-  const bool by_probability = of.selection_bias || of.groups > 1;
-  std::vector<std::string> operands{by_probability ? builder.let("p", OpKind::Sigmoid, {r}) : r};
+  if (of.selection_bias || of.groups > 1) options.push_back({K::By, double(of.gating)});
+  std::vector<std::string> operands{r};
   if (of.selection_bias) operands.push_back(builder.constant(of.selection_bias));
   const std::string chosen = builder.let("e", OpKind::TopChoice, operands, options);
   return {

@@ -68,7 +68,7 @@ constexpr std::array kKernels = {
     Kernel{"greatest_parts", "ops/greatest.cuh", "float* values, int* indices, const float* x, int columns"},
     Kernel{"greatest", "ops/greatest.cuh", "int* next, const float* values, const int* indices, int parts"},
     Kernel{"top_choice", "ops/experts.cuh",
-           "int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept"},
+           "int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept, int by"},
     Kernel{
         "chosen_share", "ops/experts.cuh",
         "float* share, const float* r, const int* ids, int experts, int count, int by, int normalised, float factor"},

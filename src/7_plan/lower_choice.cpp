@@ -9,6 +9,7 @@ namespace lane {
 namespace {
 
 constexpr int64_t kGreatestThreads = 256;
+constexpr int64_t kByScore = 2;  // a top choice without `by`: the scores as they are
 
 /// Blocks that share one row of logits: the choice is the same however many there are.
 int64_t greatest_parts(int64_t columns, const Chip& chip) {
@@ -33,7 +34,7 @@ void lower_top_choice(Lowering& to, const StepOp& op) {
   const int64_t experts = r.shape.columns, groups = op.integer(OptionKey::Groups, 1);
   Launch& launch = to.launch(op, "top_choice", dim(r.shape.rows), dim(kWarpThreads),
                              {to.out(op.result), to.in(r), to.in_or_null(op, 1), experts, op.integer(OptionKey::Count),
-                              groups, op.integer(OptionKey::Kept, groups)});
+                              groups, op.integer(OptionKey::Kept, groups), op.integer(OptionKey::By, kByScore)});
   launch.shared_bytes = uint32_t((2 * experts + groups) * int64_t(sizeof(float)));
 }
 

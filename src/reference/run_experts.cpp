@@ -12,6 +12,25 @@ namespace {
 // Below this a sum of shares is taken as this much: half precision's smallest normal number, as the field does.
 constexpr double kLeastShareSum = 0.00006103515625;
 
+enum By { kSoftmax = 0, kSigmoid = 1, kSoftmaxOfChosen = 2 };
+
+std::vector<double> softmax(const std::vector<double>& scores) {
+  const double greatest = *std::max_element(scores.begin(), scores.end());
+  std::vector<double> shares;
+  for (double s : scores) shares.push_back(std::exp(s - greatest));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& s : shares) s /= sum;
+  return shares;
+}
+
+/// What experts are chosen by; `by` 2: the scores themselves, which rank as softmax over the chosen does.
+std::vector<double> probabilities(int64_t by, std::vector<double> scores) {
+  if (by == kSoftmax) return softmax(scores);
+  if (by == kSigmoid)
+    for (double& s : scores) s = 1 / (1 + std::exp(-s));
+  return scores;
+}
+
 /// Indices of `scores`, greatest first, the lower index first among equals.
 std::vector<int32_t> ranked(const std::vector<double>& scores) {
   std::vector<int32_t> order(scores.size());
@@ -42,7 +61,7 @@ void run_top_choice(Frame<T>& f, const Op& op) {
   const Rows<const T> x = f.in(op, 0);
   const Rows<int32_t> chosen = f.ids_out(op);
   for (int64_t r = 0; r < x.count; ++r) {
-    std::vector<double> scores(x[r], x[r] + x.stride);
+    std::vector<double> scores = probabilities(op.integer(OptionKey::By, kSoftmaxOfChosen), {x[r], x[r] + x.stride});
     if (f.given(op, 1))
       for (size_t e = 0; e < scores.size(); ++e) scores[e] += f.in(op, 1).data[e];
     if (op.has(OptionKey::Groups))
@@ -54,25 +73,11 @@ void run_top_choice(Frame<T>& f, const Op& op) {
 
 namespace {
 
-enum By { kSoftmax = 0, kSigmoid = 1, kSoftmaxOfChosen = 2 };
-
-std::vector<double> softmax(const std::vector<double>& scores) {
-  const double greatest = *std::max_element(scores.begin(), scores.end());
-  std::vector<double> shares;
-  for (double s : scores) shares.push_back(std::exp(s - greatest));
-  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& s : shares) s /= sum;
-  return shares;
-}
-
 /// Shares of the chosen experts, before any normalisation.
 std::vector<double> shares_of(int64_t by, const std::vector<double>& scores, const int32_t* chosen, int64_t count) {
-  const std::vector<double> all = by == kSoftmax ? softmax(scores) : scores;
+  const std::vector<double> all = probabilities(by, scores);
   std::vector<double> shares;
-  for (int64_t j = 0; j < count; ++j) {
-    const double s = all[size_t(chosen[j])];
-    shares.push_back(by == kSigmoid ? 1 / (1 + std::exp(-s)) : s);
-  }
+  for (int64_t j = 0; j < count; ++j) shares.push_back(all[size_t(chosen[j])]);
   return by == kSoftmaxOfChosen ? softmax(shares) : shares;
 }
 

@@ -42,6 +42,12 @@ constexpr Architecture kArchitectures[] = {
         .output_bias = Optional,
     },
     {
+        .name = "ernie4_5-moe",
+        .qkv_bias = Optional,
+        .experts =
+            {.layers = ExpertLayers::Counted, .normalised = true, .selection_bias = Optional, .shared = Optional},
+    },
+    {
         .name = "exaone4",
         .mixer_norm = "",
         .mixer_post_norm = "post_attention_norm",

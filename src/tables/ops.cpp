@@ -92,7 +92,7 @@ const std::vector<OpRow>& rows() {
       {Softcap, "softcap", "softcap", 1, 1, {K::Limit}, {}},
       {Clamp, "clamp", "clamp", 1, 1, {K::Limit}, {}},
       {Greatest, "greatest", "greatest", 1, 1, {}, {}},
-      {TopChoice, "top choice", "topChoice", 1, 2, {K::Count}, {K::Groups, K::Kept}},
+      {TopChoice, "top choice", "topChoice", 1, 2, {K::Count}, {K::Groups, K::Kept, K::By}},
       {ChosenShare, "chosen share", "chosenShare", 2, 2, {K::By, K::Normalised, K::Factor}, {}},
       {ExpertProduct, "expert product", "expertProduct", 3, 3, {}, {}},
       {ExpertBias, "expert bias", "expertBias", 3, 3, {}, {}},

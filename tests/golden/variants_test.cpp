@@ -105,6 +105,17 @@ const Variant kVariants[] = {
        set_key(r, "deepseek2.expert_weights_scale", "f32", 2.5);
        add_tensor(r, at(1, "exp_probs_b.bias"), {4});
      }},
+    {"experts_by_softmax_with_groups", "deepseek2-f32",
+     [](json& r) {
+       set_key(r, "deepseek2.expert_group_count", "u32", 2);
+       set_key(r, "deepseek2.expert_group_used_count", "u32", 1);
+       set_key(r, "deepseek2.expert_weights_scale", "f32", 2.5);
+     }},
+    {"experts_by_softmax_with_a_bias", "mixtral-f32",
+     [](json& r) {
+       set_architecture(r, "ernie4_5-moe");
+       for_blocks(2, [&](int block) { add_tensor(r, at(block, "exp_probs_b.bias"), {4}, 0); });
+     }},
     {"latent_attention_as_trained", "deepseek2-f32",
      [](json& r) {
        for_blocks(2, [&](int block) {

@@ -311,6 +311,23 @@ TEST(Interpreter, ChoosesExperts) {
   EXPECT_EQ(step.ids("eg"), (std::vector<int32_t>{3, 2, 3, 2}));
 }
 
+TEST(Interpreter, ChoosesExpertsByProbability) {
+  Step step;  // softmax 1/8, 3/8, 4/8; sigmoid 1/2, 3/4, 4/5
+  step.array("r", 1, {0, float(std::log(3.0)), float(std::log(4.0))})
+      .vector("b", {0, 0.1f, 0})
+      .vector("c", {0, 0.2f, 0});
+  step.let("scores", "the top choice of r and c with count 1")
+      .let("same", "the top choice of r and c with count 1 and by 2");
+  step.let("softmax", "the top choice of r and c with count 1 and by 0");
+  step.let("less", "the top choice of r and b with count 1 and by 0");
+  step.let("sigmoid", "the top choice of r and b with count 1 and by 1");
+  EXPECT_EQ(step.ids("scores"), std::vector<int32_t>{2});
+  EXPECT_EQ(step.ids("same"), std::vector<int32_t>{2});
+  EXPECT_EQ(step.ids("softmax"), std::vector<int32_t>{1});
+  EXPECT_EQ(step.ids("less"), std::vector<int32_t>{2});
+  EXPECT_EQ(step.ids("sigmoid"), std::vector<int32_t>{1});
+}
+
 TEST(Interpreter, SharesAmongTheChosen) {
   const auto share = [](const std::string& options) {
     Step step;
