@@ -32,17 +32,20 @@ build_tests() {
   cmake --build build-gpu -j "$(nproc)" --target lanec lane_gpu_tests compare_golden make_checkpoint >&2
   mkdir -p "$dir"/{tests,golden/cases,golden/real,programs,lib}
   cp tools/gpu_check.sh build-gpu/tests/support/compare_golden "$dir"
+  rm -rf "$dir/tests"/*
   find build-gpu/tests/gpu -maxdepth 1 -type f -executable -exec cp -t "$dir/tests" {} +
+  strip "$dir"/tests/* "$dir/compare_golden"
   cp tests/golden/cases/*.json "$dir/golden/cases"
   # Libraries that a machine with a driver alone may lack; all but the C library, which goes with the kernel.
   ldd "$dir"/tests/* "$dir/compare_golden" | awk '/=> \// && !/lib(c|m|pthread|dl|rt)\.so/ { print $3 }' | sort -u |
     xargs cp -L -t "$dir/lib"
 }
 
-# A program NAME of a checkpoint, in the numerics that the goldens have.
+# A program NAME of a checkpoint, in the numerics that the goldens have. nvcc must have nothing to remark.
 build_program() {
   mkdir -p "$dir/programs/$1"
-  build-gpu/tools/lanec build "$2" -o "$dir/programs/$1/program" --chip "$chip" --activations f32 --kv f32 >&2
+  NVCC_APPEND_FLAGS='-Werror all-warnings' build-gpu/tools/lanec build "$2" -o "$dir/programs/$1/program" --chip "$chip" \
+    --activations f32 --kv f32 >&2
 }
 
 build_programs() {

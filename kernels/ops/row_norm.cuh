@@ -4,7 +4,8 @@
 
 namespace LANE_NAMESPACE {
 
-constexpr int kRowNormThreads = 256;  // whoever norms a whole row: the number sets the order of its sum
+/// Of whoever norms a whole row: the number sets the order of its sum.
+[[maybe_unused]] constexpr int kRowNormThreads = 256;
 
 /// 1 / sqrt(mean(x^2) + epsilon) of `width` values, in every thread. `scratch` is shared memory of kMostWarps elements.
 __device__ inline float rms_factor(const float* x, int width, float epsilon, double* scratch) {
