@@ -1,11 +1,13 @@
 // The command line of lanec: exit codes, messages, and that output files appear whole or not at all.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "process.h"
-#include "support/golden_case.h"
+#include "support/golden_comparison.h"
 #include "support/recipe.h"
 
 namespace lane::test {
@@ -185,6 +187,27 @@ TEST_F(Lanec, InspectAndTokenize) {
   EXPECT_TRUE(nlohmann::json::parse(ids.out).is_array());
   expect_refusal(lanec({"tokenize", model_}), 2, {"-p"});
   expect_refusal(lanec({"inspect", folder_ / "absent"}), 5, {"absent"});
+}
+
+TEST_F(Lanec, RunContinuesAsTheGoldenDoes) {
+  const GoldenCase golden = load_case("llama-f32");
+  const std::string prompt = fmt::format("{}", fmt::join(golden.prompt_ids, ","));
+  const std::string count = std::to_string(golden.greedy_ids.size());
+  for (const bool f64 : {false, true}) {
+    std::vector<std::string> words = {"run", model_, "--tokens", prompt, "-n", count, "--kv", "f32", "--json"};
+    if (f64) words.push_back("--f64");
+    const Outcome outcome = lanec(words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_GT(compare_answer(golden, outcome.out, GoldenBounds().tie), 0);
+  }
+}
+
+TEST_F(Lanec, RunRefusesAsAProgramDoes) {
+  expect_refusal(lanec({"run", model_}), 2, {"no prompt"});
+  expect_refusal(lanec({"run", model_, "--tokens", "1", "--nonsense"}), 2, {"--nonsense"});
+  expect_refusal(lanec({"run", model_, "--tokens", "1,2,3", "--ctx", "2"}), 2, {"3 tokens"});
+  expect_refusal(lanec({"run", model_, "--tokens", "99999"}), 2, {"99999"});
+  expect_refusal(lanec({"run", folder_ / "absent", "--tokens", "1"}), 5, {"absent"});
 }
 
 TEST_F(Lanec, Version) {
