@@ -84,7 +84,9 @@ run_tests() {
   for test in "$dir"/tests/*; do
     name=$(basename "$test") status=0
     "$test" --gtest_brief=1 >"$log/$name" 2>&1 || status=$?
-    said=$(grep -E 'PASSED|FAILED TEST' "$log/$name" | xargs) || said="FAILED: ended with status $status before its last test"
+    if ! said=$(grep -E 'PASSED|FAILED TEST' "$log/$name" | xargs); then
+      said="FAILED: ended with status $status before its last test" status=1
+    fi
     printf '%-24s %s\n' "$name" "$said"
     [ "$status" = 0 ] || grep -m 20 FAILED "$log/$name" || true
     count "$status"
