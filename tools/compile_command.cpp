@@ -25,6 +25,7 @@ struct Found {
 };
 
 std::string read_text(const std::string& path) {
+  if (fs::is_directory(path)) throw IoError(fmt::format("{}: is a folder", printable(path)));
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file.is_open() || file.bad()) throw IoError(fmt::format("{}: cannot be read", printable(path)));
@@ -66,8 +67,10 @@ fs::path sidecar_path(const CompileArguments& arguments) {
 
 void check_paths(const CompileArguments& arguments, const fs::path& sidecar) {
   if (arguments.output.empty()) throw UsageError("no output: give -o FILE, --emit STAGE or --dry-run");
-  if (arguments.output != "-") check_output(arguments.output, arguments.model);
-  if (!sidecar.empty()) check_output(sidecar, arguments.model);
+  for (const std::string& input : {arguments.model, arguments.from_logos}) {
+    if (arguments.output != "-") check_output(arguments.output, input);
+    if (!sidecar.empty()) check_output(sidecar, input);
+  }
   if (fs::path(arguments.output) == sidecar) throw UsageError("output and sidecar are one file");
 }
 

@@ -27,6 +27,13 @@ void write_whole(const fs::path& path, std::string_view bytes) {
   }
 }
 
+/// A checkpoint or one of its shards, whatever path names it: never written over.
+bool holds_checkpoint(const fs::path& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  char magic[4] = {};
+  return file && std::fread(magic, 1, sizeof magic, file.get()) == sizeof magic && std::memcmp(magic, "GGUF", 4) == 0;
+}
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
@@ -34,7 +41,7 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 void check_output(const fs::path& path, const fs::path& input) {
   std::error_code ignored;
   if (fs::equivalent(path, input, ignored)) {
-    throw UsageError(fmt::format("output '{}' is the checkpoint itself", printable(path.string())));
+    throw UsageError(fmt::format("output '{}' is the input itself", printable(path.string())));
   }
   const fs::path folder = folder_of(path);
   if (!fs::is_directory(folder, ignored)) {
@@ -42,6 +49,11 @@ void check_output(const fs::path& path, const fs::path& input) {
                               printable(path.filename().string())));
   }
   if (fs::is_directory(path, ignored)) throw IoError(fmt::format("{}: is a folder", printable(path.string())));
+  // Files appear by renaming, which would put a file in the place of a device or a pipe.
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw IoError(fmt::format("{}: is no regular file; '-' is standard output", printable(path.string())));
+  }
+  if (holds_checkpoint(path)) throw UsageError(fmt::format("output '{}' is a checkpoint", printable(path.string())));
   if (::access(folder.c_str(), W_OK) != 0)
     throw IoError(fmt::format("{}: {}", printable(folder.string()), reason(errno)));
 }
@@ -51,7 +63,9 @@ OutputFiles::~OutputFiles() {
   for (const Entry& e : entries_) fs::remove(e.temporary, ignored);
 }
 
-fs::path OutputFiles::reserve(const fs::path& path) {
+fs::path OutputFiles::reserve(const fs::path& named) {
+  std::error_code ignored;
+  const fs::path path = fs::is_symlink(named, ignored) ? fs::canonical(named, ignored) : named;
   const fs::path temporary = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
   entries_.push_back({path, temporary});
   return temporary;

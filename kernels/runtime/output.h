@@ -59,6 +59,20 @@ class TextOutput {
   bool reader_gone_ = false;
 };
 
+/// Whether a file begins as checkpoints (every shard), sidecars and programs do: what a run reads, whatever path names
+/// it.
+inline bool holds_model(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  char magic[4] = {};
+  const bool whole = std::fread(magic, 1, sizeof magic, file) == sizeof magic;
+  std::fclose(file);
+  const auto begins = [&](const char* with) { return whole && std::memcmp(magic, with, sizeof magic) == 0; };
+  return begins("GGUF") || begins("lane") || begins("\177ELF");
+}
+
 /// The file of --dump-logits: written under another name and renamed when it is whole; a pipe or a device is written as
 /// it is. On little-endian machines alone, as all of GGUF here.
 class LogitsFile : public LogitsSink {
@@ -78,6 +92,8 @@ class LogitsFile : public LogitsSink {
 
   bool wanted() const { return !path_.empty(); }
   Status open() {
+    if (wanted() && holds_model(path_))
+      return usage_error(path_ + ": a checkpoint, sidecar or program would be written over");
     if (wanted() && (file_ = std::fopen(part_.c_str(), "wb")) == nullptr) return system_error("cannot write", part_);
     return {};
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -115,10 +116,38 @@ TEST_F(Lanec, DryRunWritesNothing) {
 
 TEST_F(Lanec, TheOutputMayNotBeTheInput) {
   const std::string before = read_file(model_);
-  expect_refusal(lanec({"compile", model_, "-o", model_, "--chip", "host"}), 2, {"the checkpoint itself"});
+  expect_refusal(lanec({"compile", model_, "-o", model_, "--chip", "host"}), 2, {"the input itself"});
   expect_refusal(lanec({"compile", model_, "-o", output_, "--sidecar", model_, "--chip", "host"}), 2, {"itself"});
   EXPECT_EQ(read_file(model_), before);
 }
+
+TEST_F(Lanec, AnyCheckpointAndTheWrittenStepAreNotWrittenOver) {
+  const std::string other = folder_ / "other.txt", step = folder_ / "step.txt";
+  write_file(other, read_file(model_));
+  write_file(step, "## Main\n");
+  expect_refusal(lanec({"compile", model_, "-o", other, "--chip", "host"}), 2, {"is a checkpoint"});
+  expect_refusal(lanec({"compile", model_, "-o", step, "--chip", "host", "--from-logos", step}), 2,
+                 {"the input itself"});
+  EXPECT_EQ(read_file(other), read_file(model_));
+  EXPECT_EQ(read_file(step), "## Main\n");
+}
+
+TEST_F(Lanec, APipeIsNotReplacedByAFile) {
+  const std::string pipe = folder_ / "pipe.txt";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_refusal(lanec({"compile", model_, "-o", pipe, "--chip", "host"}), 5, {"no regular file"});
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST_F(Lanec, LogitsAreNotWrittenOverACheckpoint) {
+  const std::string before = read_file(model_);
+  const Outcome outcome = lanec({"run", model_, "--tokens", "5", "-n", "1", "--dump-logits", model_});
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("would be written over"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_file(model_), before);
+}
+
+TEST_F(Lanec, AFolderIsNoWrittenStep) { expect_refusal(compile({"--from-logos", folder_.path()}), 5, {"is a folder"}); }
 
 TEST_F(Lanec, AMissingOutputFolderIsSaidBeforeAnyWork) {
   const Outcome outcome = lanec({"compile", folder_ / "absent.gguf", "-o", folder_ / "no/m.cu"});
