@@ -5,7 +5,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build pkg-config libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libutf8proc-dev
        libboost-context-dev)
-test=("${build[@]}" ccache libgtest-dev libgmock-dev libpcre2-dev clang-format-14 python3)
+test=("${build[@]}" git ccache libgtest-dev libgmock-dev libpcre2-dev clang-format-14 python3)
 fetch=("${build[@]}" python3-pip unzip ca-certificates)
 
 declare -n wanted="${1:?usage: tools/packages.sh build|test|fetch}"
