@@ -53,7 +53,7 @@ class Pool {
 
  private:
   static constexpr unsigned kClosed = 1u << 31;  // beside the number of helpers inside: no further one may enter
-  static constexpr uint64_t kSmall = 1024;       // a launch of so few threads is not worth sharing
+  static constexpr uint64_t kSmall = 512;        // a launch of so few threads is not worth sharing
   static constexpr int kSpins = 3000;            // launches come close together: spin, then sleep
 
   static void pause() {
