@@ -153,6 +153,7 @@ Lane compile(const std::filesystem::path& checkpoint, const Options& options, co
     verify(form.arena, form.schedule, form.branches);
     stage.show("arena", tag, [&] { return to_text(form.arena, form.schedule); });
   }
+  stage.show("rules", "", [&] { return rules_text(each(lane.forms, &Form::schedule)); });
   lane.residence =
       stage("residence", "",
             reside(each(lane.forms, &Form::schedule), each(lane.forms, &Form::arena), lane.weights, lane.options, chip),

@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array kStages = {"gguf", "spec",     "logos", "graph",     "weights",
-                                "plan", "branches", "arena", "residence", "cu"};
+constexpr std::array kStages = {"gguf",     "spec",  "logos", "graph",     "weights", "plan",
+                                "branches", "arena", "rules", "residence", "cu"};
 
 /// The asked-for product is made: nothing after it need be.
 struct Found {

@@ -102,7 +102,10 @@ struct Schedule {
   std::vector<std::pair<std::string, int>> fired;  // fusion rule, how often
 };
 
-/// Throws NoKernelError.
+/// Every fusion rule with its pattern, its kernel and what it saves, and how often it fired in each of the schedules.
+std::string rules_text(const std::vector<const Schedule*>& schedules);
+
+/// Throws NoKernelError; UsageError where `options.hold` names no rule.
 Schedule plan(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options, const Chip& chip);
 void verify(const Schedule& schedule,
             const Weights& weights);  // every array read was written before, sizes fit, args match parameters

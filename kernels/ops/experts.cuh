@@ -76,43 +76,49 @@ __device__ inline void keep_groups(float* scores, float* spoiled, float* of_grou
 /// Dynamic shared memory of `top_choice`: every expert's score twice, and every group's.
 constexpr int top_choice_shared_bytes(int experts, int groups) { return (2 * experts + groups) * int(sizeof(float)); }
 
-/// ids[t] = the `count` experts with the greatest p + bias[e] (bias null: none), greatest first, the lower id on ties;
-/// p is the softmax or sigmoid of r[t][e], or, by kSoftmaxOfChosen, r[t][e] itself. With groups > 1 only experts of the
-/// `kept` best groups count; a group's score is the sum of its two best. Grid: a warp a token.
-__global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept,
-                           int by) {
-  LANE_DYNAMIC_SHARED(float, shared);
-  float* scores = shared;
-  float* spoiled = scores + experts;
-  float* of_group = spoiled + experts;
-  const float* of_token = r + int64_t(blockIdx.x) * experts;
-  const int size = experts / groups;
-  const Softmax softmax = by == kSoftmax ? warp_softmax(of_token, nullptr, experts) : Softmax{};
-  for (int e = threadIdx.x; e < experts; e += kWarpLanes) {
-    const float p = by == kSoftmaxOfChosen ? of_token[e] : share_of(by, softmax, of_token[e]);
+/// A warp writes to `chosen` the `count` experts with the greatest p + bias[e] (bias null: none), greatest first, the
+/// lower id on ties; p is the softmax or sigmoid of r[e], or, by kSoftmaxOfChosen, r[e] itself. With groups > 1 only
+/// experts of the `kept` best groups count; a group's score is the sum of its two best. `shared` is as
+/// top_choice_shared_bytes says.
+__device__ inline void choose_experts(int* chosen, float* shared, const float* r, const float* bias, int experts,
+                                      int count, int groups, int kept, int by) {
+  float *scores = shared, *spoiled = scores + experts, *of_group = spoiled + experts;
+  const Softmax softmax = by == kSoftmax ? warp_softmax(r, nullptr, experts) : Softmax{};
+  for (int e = lane_index(); e < experts; e += kWarpLanes) {
+    const float p = by == kSoftmaxOfChosen ? r[e] : share_of(by, softmax, r[e]);
     scores[e] = spoiled[e] = p + (bias ? bias[e] : 0.0f);
   }
   __syncwarp();
-  if (groups > 1) keep_groups(scores, spoiled, of_group, size, groups, kept);
-  take_greatest(scores, 0, experts, count, ids + int64_t(blockIdx.x) * count);
+  if (groups > 1) keep_groups(scores, spoiled, of_group, experts / groups, groups, kept);
+  take_greatest(scores, 0, experts, count, chosen);
 }
 
-/// share[t][i] = the weight of the i-th chosen expert: softmax over all, sigmoid, or softmax over the chosen of the
-/// scores r, without any selection bias; divided by their sum where `normalised`; times factor. Grid: a warp a token.
-__global__ void chosen_share(float* share, const float* r, const int* ids, int experts, int count, int by,
-                             int normalised, float factor) {
-  const int lane = threadIdx.x;
-  const float* scores = r + int64_t(blockIdx.x) * experts;
-  const int* chosen = ids + int64_t(blockIdx.x) * count;
+/// ids[t] = the experts chosen by r[t]. Grid: a warp a token.
+__global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept,
+                           int by) {
+  LANE_DYNAMIC_SHARED(float, shared);
+  const int64_t token = blockIdx.x;
+  choose_experts(ids + token * count, shared, r + token * experts, bias, experts, count, groups, kept, by);
+}
+
+/// A warp writes share[i] = the weight of the i-th chosen expert: softmax over all, sigmoid, or softmax over the chosen
+/// of `scores`, without any selection bias; divided by their sum where `normalised`; times factor.
+__device__ inline void share_chosen(float* share, const float* scores, const int* chosen, int experts, int count,
+                                    int by, int normalised, float factor) {
+  constexpr float kLeast = 6.103515625e-5f;  // 2^-14: what keeps the quotient finite where all shares vanish
   const bool of_chosen = by == kSoftmaxOfChosen;
   const Softmax softmax = warp_softmax(scores, of_chosen ? chosen : nullptr, of_chosen ? count : experts);
-
   double taken = 0;
   for (int i = 0; i < count; i++) taken += double(share_of(by, softmax, scores[chosen[i]]));  // alike in every lane
-  const float least = 6.103515625e-5f;  // 2^-14: what keeps the quotient finite where all shares vanish
-  const float scale = factor / (normalised ? fmaxf(float(taken), least) : 1.0f);
-  for (int i = lane; i < count; i += kWarpLanes)
-    share[int64_t(blockIdx.x) * count + i] = share_of(by, softmax, scores[chosen[i]]) * scale;
+  const float scale = factor / (normalised ? fmaxf(float(taken), kLeast) : 1.0f);
+  for (int i = lane_index(); i < count; i += kWarpLanes) share[i] = share_of(by, softmax, scores[chosen[i]]) * scale;
+}
+
+/// share[t] = the shares of the experts ids[t] by the scores r[t]. Grid: a warp a token.
+__global__ void chosen_share(float* share, const float* r, const int* ids, int experts, int count, int by,
+                             int normalised, float factor) {
+  const int64_t token = blockIdx.x;
+  share_chosen(share + token * count, r + token * experts, ids + token * count, experts, count, by, normalised, factor);
 }
 
 /// out[t][i][c] = y[t][i][c] + bias[ids[t][i]][c]. `total` is tokens * count * columns.
@@ -121,15 +127,17 @@ __global__ void expert_bias(float* out, const float* y, const float* bias, const
   if (i < total) out[i] = y[i] + bias[int64_t(ids[i / columns]) * columns + i % columns];
 }
 
-/// out[t][c] = sum over i of share[t][i] * d[t][i][c]. `total` is tokens * columns.
-__global__ void expert_sum(float* out, const float* d, const float* share, int total, int count, int columns) {
+/// out[t][c] = sum over i of share[t][i] * d[t][i][c], + residual[t][c] where that is not null. `total` is tokens *
+/// columns.
+__global__ void expert_sum(float* out, const float* d, const float* share, const float* residual, int total, int count,
+                           int columns) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= total) return;
   const int token = at / columns, column = at % columns;
   float sum = 0;
   for (int i = 0; i < count; i++)
     sum = fmaf(share[int64_t(token) * count + i], d[(int64_t(token) * count + i) * columns + column], sum);
-  out[at] = sum;
+  out[at] = residual ? sum + residual[at] : sum;
 }
 
 }  // namespace LANE_NAMESPACE

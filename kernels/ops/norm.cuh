@@ -4,15 +4,19 @@
 
 namespace LANE_NAMESPACE {
 
-/// out = x / sqrt(mean(x^2) + epsilon) * weight + bias, for runs of `width` values; grid: a block a run. `weight` and
-/// `bias` have `weight_columns` values, those of one run or of a whole row of runs, and either may be null.
-__global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, int width,
-                         int weight_columns, float epsilon) {
+/// out = x / sqrt(mean(x^2) + epsilon) * weight + bias, for runs of `width` values, and + residual; grid: a block a
+/// run. `weight` and `bias` have `weight_columns` values, those of one run or of a whole row of runs; `residual` is as
+/// x. Any of the three may be null.
+__global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, const float* residual,
+                         int width, int weight_columns, float epsilon) {
   __shared__ double scratch[kMostWarps];
   const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
   const float inverse = rms_factor(x + start, width, epsilon, scratch);
-  for (int i = threadIdx.x; i < width; i += blockDim.x)
-    out[start + i] = x[start + i] * inverse * (weight ? weight[first + i] : 1.0f) + (bias ? bias[first + i] : 0.0f);
+  for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    float value = x[start + i] * inverse * (weight ? weight[first + i] : 1.0f) + (bias ? bias[first + i] : 0.0f);
+    if (residual) value += residual[start + i];
+    out[start + i] = value;
+  }
 }
 
 /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias; as rms_norm otherwise. The variance is that of

@@ -20,24 +20,28 @@ __global__ void rotary_table(float* table, const double* frequencies, int count,
   table[2 * int64_t(i) + 1] = float(sin(angle) * magnitude);
 }
 
-/// Turns the first `turned` of each head's `width` values; the others pass. Pair i is (2i, 2i + 1) where `neighbours`
-/// is 1, else (i, i + turned / 2). `table` is [ctx][turned / 2] of (cos, sin). Grid: a thread a value; `columns` is
+/// Value `within` of a head after its first `turned` values are turned; the others pass. Pair i is (2i, 2i + 1) where
+/// `neighbours` is 1, else (i, i + turned / 2). `angles` is the position's row of the table: (cos, sin) a pair.
+__device__ inline float rotated_value(const float* head, const float* angles, int within, int turned, int neighbours) {
+  const int half = turned / 2;
+  if (within >= turned) return head[within];
+  const int pair = neighbours ? within / 2 : within % half;
+  const bool second = neighbours ? within % 2 == 1 : within >= half;
+  const int distance = neighbours ? 1 : half;
+  const float cosine = angles[2 * pair], sine = angles[2 * pair + 1];
+  return second ? head[within] * cosine + head[within - distance] * sine
+                : head[within] * cosine - head[within + distance] * sine;
+}
+
+/// Turns each head's `width` values; `table` is [ctx][turned / 2] of (cos, sin). Grid: a thread a value; `columns` is
 /// heads * width and `count` is tokens * columns.
 __global__ void rotation(float* out, const float* x, const float* table, const int* pos, int count, int columns,
                          int rows_per_sequence, int width, int turned, int neighbours) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const int within = i % columns % width, half = turned / 2;
-  if (within >= turned) {
-    out[i] = x[i];
-    return;
-  }
-  const int pair = neighbours ? within / 2 : within % half;
-  const bool second = neighbours ? within % 2 == 1 : within >= half;
-  const int distance = neighbours ? 1 : half;
-  const float* entry = table + (int64_t(position_of(i / columns, pos, rows_per_sequence)) * half + pair) * 2;
-  const float cosine = entry[0], sine = entry[1];
-  out[i] = second ? x[i] * cosine + x[i - distance] * sine : x[i] * cosine - x[i + distance] * sine;
+  const int within = i % columns % width;
+  const float* angles = table + int64_t(position_of(i / columns, pos, rows_per_sequence)) * turned;
+  out[i] = rotated_value(x + i - within, angles, within, turned, neighbours);
 }
 
 /// out = x * (1 + factor * ln(1 + floor(position / length))): queries that grow with the position.

@@ -10,36 +10,43 @@ __device__ inline float ring_value(const float* ring, const float* x, int row, i
   return row < 0 ? ring[int64_t(row + held) * channels + channel] : x[int64_t(row) * channels + channel];
 }
 
-/// out[t][c] = sum over i < taps of w[c][i] * row t - taps + 1 + i of channel c. The ring holds taps - 1 rows. Grid: a
-/// thread a value; `count` is tokens * channels.
+/// The sum over the taps of w[c][i] * row `row` - taps + 1 + i of channel c. The ring holds taps - 1 rows.
+__device__ inline float convolved(const float* ring, const float* x, const float* w, int row, int taps, int channels,
+                                  int channel) {
+  float sum = 0;
+  for (int tap = 0; tap < taps; tap++)
+    sum = fmaf(w[int64_t(channel) * taps + tap], ring_value(ring, x, row - taps + 1 + tap, taps - 1, channels, channel),
+               sum);
+  return sum;
+}
+
+/// A channel of a ring of `held` rows forgets the oldest ones and takes the block's last ones.
+__device__ inline void shift_channel(float* ring, const float* x, int held, int rows, int channels, int channel) {
+  // Row r takes what stood `rows` later, which no earlier r has written.
+  for (int r = 0; r < held; r++)
+    ring[int64_t(r) * channels + channel] = ring_value(ring, x, r - held + rows, held, channels, channel);
+}
+
+/// out[t][c] = the convolution at token t. Grid: a thread a value; `count` is tokens * channels.
 __global__ void short_convolution(float* out, const uint8_t* state, const float* x, const float* w, const int* slots,
                                   int64_t state_stride, int count, int channels, int taps, int rows_per_sequence) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  const int token = i / channels, channel = i % channels;
-  const int sequence = token / rows_per_sequence, row = token % rows_per_sequence;
+  const int token = i / channels, channel = i % channels, sequence = token / rows_per_sequence;
   const float* ring = reinterpret_cast<const float*>(state + slots[sequence] * state_stride);
   const float* block = x + int64_t(sequence) * rows_per_sequence * channels;
-  float sum = 0;
-  for (int tap = 0; tap < taps; tap++)
-    sum = fmaf(w[int64_t(channel) * taps + tap],
-               ring_value(ring, block, row - taps + 1 + tap, taps - 1, channels, channel), sum);
-  out[i] = sum;
+  out[i] = convolved(ring, block, w, token % rows_per_sequence, taps, channels, channel);
 }
 
-/// The ring forgets its oldest rows and takes the block's last ones. Grid: a thread a channel of a sequence; `count` is
-/// sequences * channels; `held` the ring's rows.
+/// Every sequence's ring moves on by the block's rows. Grid: a thread a channel of a sequence; `count` is sequences *
+/// channels; `held` the ring's rows.
 __global__ void shift(uint8_t* state, const float* x, const int* slots, int64_t state_stride, int count, int channels,
                       int held, int rows_per_sequence) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int sequence = i / channels, channel = i % channels;
   float* ring = reinterpret_cast<float*>(state + slots[sequence] * state_stride);
-  const float* block = x + int64_t(sequence) * rows_per_sequence * channels;
-  // Row r takes what stood rows_per_sequence later, which no earlier r has written.
-  for (int r = 0; r < held; r++)
-    ring[int64_t(r) * channels + channel] =
-        ring_value(ring, block, r - held + rows_per_sequence, held, channels, channel);
+  shift_channel(ring, x + int64_t(sequence) * rows_per_sequence * channels, held, rows_per_sequence, channels, channel);
 }
 
 constexpr int kMostDeltaWidth = 256;

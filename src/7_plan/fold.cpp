@@ -14,8 +14,8 @@ std::string signature(const StepOp& op) {
   std::string text = fmt::format("{}", int(op.kind));
   for (const auto& [key, value] : op.options) text += fmt::format(" {}={}", int(key), value);
   for (const Ref& ref : op.operands)
-    text += fmt::format(" {}:{}:{}:{}x{}x{}", int(ref.kind), ref.index, ref.row, ref.shape.experts, ref.shape.rows,
-                        ref.shape.columns);
+    text += fmt::format(" {}:{}:{}:{}:{}x{}x{}", int(ref.kind), ref.index, ref.row, ref.column, ref.shape.experts,
+                        ref.shape.rows, ref.shape.columns);
   return text;
 }
 
@@ -72,6 +72,7 @@ class Folder {
   void add(int index) {
     const Op& op = graph_.ops[size_t(index)];
     if (op.kind == OpKind::RowSlice) return slice(op);
+    if (is_part_of_a_row(op)) return slice_row(op);
     StepOp step;
     step.kind = op.kind;
     step.options = op.options;
@@ -98,6 +99,21 @@ class Folder {
                           "only fixed rows of computed arrays");
     Ref view = source;
     view.row += op.from->offset - 1;
+    view.shape = value(op.result).shape;
+    refs_[size_t(op.result)] = view;
+  }
+
+  /// Consecutive values of the only row: a view, where vector loads may still begin.
+  bool is_part_of_a_row(const Op& op) const {
+    constexpr int64_t kVectorFloats = 4;
+    const bool shown = std::count(graph_.outputs.begin(), graph_.outputs.end(), op.result) > 0;
+    return !shown && op.kind == OpKind::HeadSlice && op.integer(OptionKey::Heads) == 1 &&
+           (op.integer(OptionKey::From) - 1) % kVectorFloats == 0 && value(op.operands[0]).shape.rows == 1 &&
+           refs_[size_t(op.operands[0])].kind == Ref::Kind::Array && cut_.sequences() == 1;
+  }
+  void slice_row(const Op& op) {
+    Ref view = refs_[size_t(op.operands[0])];
+    view.column += op.integer(OptionKey::From) - 1;
     view.shape = value(op.result).shape;
     refs_[size_t(op.result)] = view;
   }

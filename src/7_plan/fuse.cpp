@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "7_plan/rules.h"
+#include "lane/error.h"
 
 namespace lane {
 namespace {
@@ -87,6 +90,17 @@ void drop_unwritten_arrays(Step& step) {
 }
 
 }  // namespace
+
+void check_held(const Options& options) {
+  std::string names;
+  for (const Rule& rule : rules())
+    if (names.find(rule.name) == std::string::npos) names += fmt::format("'{}', ", rule.name);
+  for (const std::string& name : options.hold) {
+    const bool known = std::any_of(rules().begin(), rules().end(), [&](const Rule& rule) { return rule.name == name; });
+    if (!known && name != "all")
+      throw UsageError(fmt::format("--hold '{}': no such rule; accepted are {}'all'", printable(name), names));
+  }
+}
 
 Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
           std::vector<std::pair<std::string, int>>& fired) {

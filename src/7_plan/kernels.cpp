@@ -35,8 +35,8 @@ constexpr std::array kKernels = {
            "x_rows"},
     Kernel{"quantize", "ops/quantize.cuh", "uint8_t* out, const float* x, int rows, int columns"},
     Kernel{"rms_norm", "ops/norm.cuh",
-           "float* out, const float* x, const float* weight, const float* bias, int width, int weight_columns, float "
-           "epsilon"},
+           "float* out, const float* x, const float* weight, const float* bias, const float* residual, int width, int "
+           "weight_columns, float epsilon"},
     Kernel{"layer_norm", "ops/norm.cuh",
            "float* out, const float* x, const float* weight, const float* bias, int width, int weight_columns, float "
            "epsilon"},
@@ -75,7 +75,7 @@ constexpr std::array kKernels = {
     Kernel{"expert_bias", "ops/experts.cuh",
            "float* out, const float* y, const float* bias, const int* ids, int total, int columns"},
     Kernel{"expert_sum", "ops/experts.cuh",
-           "float* out, const float* d, const float* share, int total, int count, int columns"},
+           "float* out, const float* d, const float* share, const float* residual, int total, int count, int columns"},
     Kernel{"short_convolution", "ops/recurrent.cuh",
            "float* out, const uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, "
            "int count, int channels, int taps, int rows_per_sequence"},
@@ -97,6 +97,24 @@ constexpr std::array kKernels = {
     Kernel{"gated_product", "fused/products.cuh",
            "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* x, const float* norm, "
            "float epsilon, float limit, float slope, int rows, int columns, int tokens"},
+    Kernel{"attention_inputs", "fused/attention_inputs.cuh",
+           "float* q_out, uint8_t* keys, uint8_t* values, const float* q, const float* k, const float* v, const float* "
+           "q_norm, const float* k_norm, const float* table, const int* pos, const int* slots, int64_t state_stride, "
+           "int rows_per_sequence, int heads, int groups, int width, int value_width, int turned, int neighbours, "
+           "float epsilon"},
+    Kernel{"route", "fused/experts.cuh",
+           "int* ids, float* share, const float* r, const float* bias, const float* scores, int experts, int count, "
+           "int groups, int kept, int choose_by, int by, int normalised, float factor"},
+    Kernel{"chosen_product", "fused/experts.cuh",
+           "float* out, const uint8_t* w, const float* bias, const float* x, const int* chosen, int count, int rows, "
+           "int columns, int x_rows"},
+    Kernel{"chosen_gated_product", "fused/experts.cuh",
+           "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias, const float* "
+           "up_bias, const float* x, const int* chosen, float limit, float slope, int count, int rows, int columns, "
+           "int x_rows"},
+    Kernel{"convolve", "fused/convolution.cuh",
+           "float* out, uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, int "
+           "count, int channels, int taps, int rows_per_sequence"},
     Kernel{"advance", "ops/advance.cuh",
            "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence"},
 };

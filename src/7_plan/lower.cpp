@@ -15,9 +15,30 @@ constexpr int64_t kElementThreads = 256;
 
 using Lower = void (*)(Lowering&, const StepOp&);
 
+Lower lower_of(Fused fused) {
+  switch (fused) {
+    case Fused::None:
+      return nullptr;
+    case Fused::Products:
+      return lower_products;
+    case Fused::GatedProduct:
+      return lower_gated_product;
+    case Fused::AttentionInputs:
+      return lower_attention_inputs;
+    case Fused::Routing:
+      return lower_routing;
+    case Fused::ExpertGate:
+      return lower_expert_gate;
+    case Fused::Convolution:
+      return lower_convolution;
+    case Fused::Delta:
+      return lower_delta;
+  }
+  return nullptr;
+}
+
 Lower lower_of(const StepOp& op) {
-  if (op.fused == Fused::Products) return lower_products;
-  if (op.fused == Fused::GatedProduct) return lower_gated_product;
+  if (op.fused != Fused::None) return lower_of(op.fused);
   switch (op.kind) {
     case OpKind::RowLookup:
       return lower_row_lookup;
@@ -93,6 +114,7 @@ Lower lower_of(const StepOp& op) {
 Lowering::Lowering(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options,
                    const Chip& chip)
     : weights_(weights), options_(options), chip_(chip) {
+  check_held(options);
   step_ = fuse(fold(cut, graph, weights, options), weights, options, chip, schedule_.fired);
   schedule_.kind = cut.identity.kind;
   schedule_.sequences = cut.sequences();
@@ -153,7 +175,7 @@ Arg Lowering::arg(const Ref& ref, Access access) const {
       break;
   }
   const StepArray& array = step_.arrays[size_t(ref.index)];
-  const uint64_t offset = uint64_t(ref.row * array.shape.columns) * sizeof(float);
+  const uint64_t offset = uint64_t(ref.row * array.shape.columns + ref.column) * sizeof(float);
   if (array.kind == StepArray::Kind::Logits) return LogitsArg{offset};
   if (array.kind == StepArray::Kind::Next) return IoArg{Io::Next, access};
   return BufferArg{buffers_[size_t(ref.index)], offset, access};

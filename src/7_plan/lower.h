@@ -69,9 +69,16 @@ class Lowering {
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline Dim3 dim(int64_t x, int64_t y = 1) { return {uint32_t(x), uint32_t(y), 1}; }
 constexpr int64_t kWarpThreads = 32;
+constexpr int64_t kByScore = 2;  // a top choice without `by`: the scores as they are
 
 /// Blocks of a product of `rows` rows, of which a launch has `others`.
 int64_t product_blocks(int64_t rows, int64_t others, const Chip& chip);
+/// How a cache's rows are kept: the kernels' name, and the values of a block.
+struct CacheType {
+  std::string name;
+  int64_t elements;
+};
+CacheType cache_type(const Lowering& to, const Ref& state);
 /// The kernels' name of what an op does to each value: "SiluGate".
 std::string functor_of(OpKind kind);
 
@@ -104,5 +111,10 @@ void lower_expert_sum(Lowering& to, const StepOp& op);
 void lower_product(Lowering& to, const StepOp& op);
 void lower_products(Lowering& to, const StepOp& op);
 void lower_gated_product(Lowering& to, const StepOp& op);
+void lower_attention_inputs(Lowering& to, const StepOp& op);
+void lower_chosen_product(Lowering& to, const StepOp& op);
+void lower_expert_gate(Lowering& to, const StepOp& op);
+void lower_routing(Lowering& to, const StepOp& op);
+void lower_convolution(Lowering& to, const StepOp& op);
 
 }  // namespace lane

@@ -9,7 +9,6 @@ namespace lane {
 namespace {
 
 constexpr int64_t kGreatestThreads = 256;
-constexpr int64_t kByScore = 2;  // a top choice without `by`: the scores as they are
 
 /// Blocks that share one row of logits: the choice is the same however many there are.
 int64_t greatest_parts(int64_t columns, const Chip& chip) {
@@ -56,7 +55,8 @@ void lower_expert_sum(Lowering& to, const StepOp& op) {
   const Ref &d = op.operands[0], &share = op.operands[1];
   const int64_t total = op.result.shape.elements();
   to.launch_elements(op, "expert_sum", total,
-                     {to.out(op.result), to.in(d), to.in(share), total, share.shape.columns, op.result.shape.columns});
+                     {to.out(op.result), to.in(d), to.in(share), to.in(op.parts.residual), total, share.shape.columns,
+                      op.result.shape.columns});
 }
 
 }  // namespace lane

@@ -60,8 +60,10 @@ void lower_norm(Lowering& to, const StepOp& op) {
   const int64_t weight_columns = op.operands.size() > 1 ? op.operands[1].shape.elements() : width;
   if (op.operands.size() > 2 && op.operands[2].shape.elements() != weight_columns)
     to.refuse(op, "weight and bias", "they have not the same number of values");
-  to.launch(op, op.kind == OpKind::RmsNorm ? "rms_norm" : "layer_norm", grid, block,
-            {to.out(op.result), to.in(x), to.in_or_null(op, 1), to.in_or_null(op, 2), width, weight_columns, epsilon});
+  std::vector<Arg> args{to.out(op.result), to.in(x), to.in_or_null(op, 1), to.in_or_null(op, 2)};
+  if (op.kind == OpKind::RmsNorm) args.push_back(to.in(op.parts.residual));
+  args.insert(args.end(), {width, weight_columns, epsilon});
+  to.launch(op, op.kind == OpKind::RmsNorm ? "rms_norm" : "layer_norm", grid, block, args);
 }
 
 void lower_map(Lowering& to, const StepOp& op) {

@@ -26,10 +26,10 @@ Matrix matrix_of(const Lowering& to, const StepOp& product) {
 }
 
 /// The launch's shared memory for its activations, its policy and its formats.
-void prepare(const Lowering& to, Launch& launch, const Ref& x, bool normed,
+void prepare(const Lowering& to, Launch& launch, const Shape& x, bool normed,
              std::initializer_list<const Format*> formats) {
   const ActivationKind kind = activation_kind(to.options(), **formats.begin());
-  if (normed || kind != ActivationKind::Floats) launch.shared_bytes = uint32_t(prepared_bytes(kind, x.shape));
+  if (normed || kind != ActivationKind::Floats) launch.shared_bytes = uint32_t(prepared_bytes(kind, x));
   launch.template_arguments = {policy_name(kind)};
   for (const Format* format : formats) {
     launch.template_arguments.emplace_back(format->name);
@@ -45,7 +45,7 @@ void lower_product(Lowering& to, const StepOp& op) {
   Launch& launch = to.launch(op, "product", dim(product_blocks(m.rows, 1, to.chip())), dim(kProductThreads),
                              {m.out, m.weights, m.bias, m.residual, to.in(x), to.in(op.parts.norm), op.parts.epsilon,
                               m.rows, x.shape.columns, x.shape.rows});
-  prepare(to, launch, x, op.parts.norm.kind != Ref::Kind::None, {m.format});
+  prepare(to, launch, x.shape, op.parts.norm.kind != Ref::Kind::None, {m.format});
 }
 
 void lower_products(Lowering& to, const StepOp& op) {
@@ -64,7 +64,7 @@ void lower_products(Lowering& to, const StepOp& op) {
                              {m[0].out, m[1].out, m[2].out, m[0].weights, m[1].weights, m[2].weights, m[0].bias,
                               m[1].bias, m[2].bias, to.in(x), to.in(op.parts.norm), op.parts.epsilon, m[0].rows,
                               m[1].rows, m[2].rows, blocks[0], blocks[1], x.shape.columns, x.shape.rows});
-  prepare(to, launch, x, op.parts.norm.kind != Ref::Kind::None, {m[0].format, m[1].format, m[2].format});
+  prepare(to, launch, x.shape, op.parts.norm.kind != Ref::Kind::None, {m[0].format, m[1].format, m[2].format});
 }
 
 void lower_gated_product(Lowering& to, const StepOp& op) {
@@ -74,7 +74,68 @@ void lower_gated_product(Lowering& to, const StepOp& op) {
       to.launch(op, "gated_product", dim(product_blocks(gate.rows, 1, to.chip())), dim(kProductThreads),
                 {to.out(op.result), gate.weights, up.weights, to.in(x), to.in(op.parts.norm), op.parts.epsilon,
                  op.option(OptionKey::Limit), op.option(OptionKey::Slope), gate.rows, x.shape.columns, x.shape.rows});
-  prepare(to, launch, x, op.parts.norm.kind != Ref::Kind::None, {gate.format, up.format});
+  prepare(to, launch, x.shape, op.parts.norm.kind != Ref::Kind::None, {gate.format, up.format});
+  launch.template_arguments.push_back(functor_of(op.kind));
+}
+
+void lower_attention_inputs(Lowering& to, const StepOp& op) {
+  const StepOp &query = op.members[0], &key = op.members[1], &value = op.members[2];
+  const int64_t heads = op.integer(OptionKey::Heads), groups = op.integer(OptionKey::Groups);
+  const int64_t width = op.integer(OptionKey::Width), value_width = op.integer(OptionKey::ValueWidth);
+  const Ref& v = op.operands[2];
+  std::vector<Arg> args{to.out(query.result), to.out(key.result), to.out(value.result)};
+  for (const Ref& operand : op.operands) args.push_back(to.in(operand));
+  args.insert(args.end(),
+              {to.slots(), to.state_stride(), to.rows_per_sequence(v), heads, groups, width, value_width,
+               op.integer(OptionKey::Turned), op.integer(OptionKey::Paired), op.option(OptionKey::Epsilon)});
+  Launch& launch =
+      to.launch(op, "attention_inputs", dim(heads + 2 * groups, v.shape.rows), dim(kWarpThreads), std::move(args));
+  launch.template_arguments = {cache_type(to, key.result).name};
+  launch.shared_bytes = uint32_t(2 * std::max(width, value_width) * int64_t(sizeof(float)));
+}
+
+void lower_convolution(Lowering& to, const StepOp& op) {
+  const Ref &ring = op.operands[0], &x = op.operands[1], &taps = op.operands[2];
+  const int64_t channels = x.shape.columns, count = channels * to.sequences();
+  to.launch_elements(op, "convolve", count,
+                     {to.out(op.members[0].result), to.in_out(ring), to.in(x), to.in(taps), to.slots(),
+                      to.state_stride(), count, channels, taps.shape.columns, to.rows_per_sequence(x)})
+      .template_arguments = {op.kind == OpKind::Silu ? "Silu" : "Identity"};
+}
+
+void lower_routing(Lowering& to, const StepOp& op) {
+  const StepOp &choice = op.members[0], &share = op.members[1];
+  const Ref& r = op.operands[0];
+  const int64_t experts = r.shape.columns, groups = choice.integer(OptionKey::Groups, 1);
+  Launch& launch =
+      to.launch(op, "route", dim(r.shape.rows), dim(kWarpThreads),
+                {to.out(choice.result), to.out(share.result), to.in(r), to.in(op.operands[1]), to.in(op.operands[2]),
+                 experts, choice.integer(OptionKey::Count), groups, choice.integer(OptionKey::Kept, groups),
+                 share.integer(OptionKey::By), share.integer(OptionKey::Normalised), share.option(OptionKey::Factor)});
+  launch.shared_bytes = uint32_t((2 * experts + groups) * int64_t(sizeof(float)));  // as ops/experts.cuh says
+}
+
+void lower_chosen_product(Lowering& to, const StepOp& op) {
+  const Matrix m = matrix_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
+  const int64_t columns = w.shape.columns, count = to.counted(op, chosen.shape.elements());
+  Launch& launch = to.launch(
+      op, "chosen_product", dim(product_blocks(m.rows, count, to.chip()), count), dim(kProductThreads),
+      {m.out, m.weights, m.bias, to.in(x), to.in(chosen), count, m.rows, columns, x.shape.elements() / columns});
+  prepare(to, launch, {1, 1, columns}, false, {m.format});
+}
+
+void lower_expert_gate(Lowering& to, const StepOp& op) {
+  const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
+  const Ref &x = op.operands[0], &chosen = op.operands[1];
+  const int64_t columns = op.members[0].operands[0].shape.columns;
+  const int64_t count = to.counted(op, chosen.shape.elements());
+  Launch& launch = to.launch(op, "chosen_gated_product", dim(product_blocks(gate.rows, count, to.chip()), count),
+                             dim(kProductThreads),
+                             {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, to.in(x), to.in(chosen),
+                              op.option(OptionKey::Limit), op.option(OptionKey::Slope), count, gate.rows, columns,
+                              x.shape.elements() / columns});
+  prepare(to, launch, {1, 1, columns}, false, {gate.format, up.format});
   launch.template_arguments.push_back(functor_of(op.kind));
 }
 

@@ -96,6 +96,7 @@ void lower_head_product(Lowering& to, const StepOp& op) {
 }
 
 void lower_expert_product(Lowering& to, const StepOp& op) {
+  if (op.parts.any()) return lower_chosen_product(to, op);
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
   const int64_t count = to.counted(op, chosen.shape.elements()), rows = w.shape.rows;

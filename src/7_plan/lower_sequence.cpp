@@ -11,18 +11,14 @@ namespace {
 constexpr int64_t kAttentionThreads = 128, kAttentionTile = 128;  // the tile as ops/attention.cuh says
 constexpr int64_t kDeltaThreads = 128, kMostDeltaWidth = 256;     // the width as ops/recurrent.cuh says
 
-struct CacheType {
-  std::string name;
-  int64_t elements;  // a block
-};
+}  // namespace
+
 CacheType cache_type(const Lowering& to, const Ref& state) {
   const std::string& type = to.step().states[size_t(state.index)].type;
   if (type == "f16") return {"F16Cache", 1};
   if (type == "q8_0") return {"Q8Cache", 32};
   return {"F32Cache", 1};
 }
-
-}  // namespace
 
 void lower_rotation(Lowering& to, const StepOp& op) {
   const Ref &x = op.operands[0], &pos = op.operands[1], &table = op.operands[2];
@@ -84,19 +80,21 @@ void lower_shift(Lowering& to, const StepOp& op) {
                       to.rows_per_sequence(x)});
 }
 
+/// A reading, a rule, or both as one: the reading's operands then, and a result each.
 void lower_delta(Lowering& to, const StepOp& op) {
-  const bool reads = op.kind == OpKind::DeltaReading;
+  const bool reads = op.kind == OpKind::DeltaReading, keeps = op.fused == Fused::Delta || !reads;
   const size_t k = reads ? 2 : 1;
   const int64_t heads = op.integer(OptionKey::Heads), width = op.integer(OptionKey::Width);
   if (width > kMostDeltaWidth)
     to.refuse(op, "width", fmt::format("heads of {} values; the widest is {}", width, kMostDeltaWidth));
   const Ref& key = op.operands[k];
+  const Ref& result = op.members.empty() ? op.result : op.members[0].result;
   to.launch(
       op, "delta_rule", dim(ceil_div(heads * width, kDeltaThreads / kWarpThreads), to.sequences()), dim(kDeltaThreads),
-      {reads ? to.out(op.result) : Arg(NullArg{}), to.in_out(op.operands[0]),
+      {reads ? to.out(result) : Arg(NullArg{}), to.in_out(op.operands[0]),
        reads ? to.in(op.operands[1]) : Arg(NullArg{}), to.in(key), to.in(op.operands[k + 1]), to.in(op.operands[k + 2]),
        to.in(op.operands[k + 3]), to.slots(), to.state_stride(), to.rows_per_sequence(key), heads,
-       op.integer(OptionKey::Groups), width, op.integer(OptionKey::Tiled), int64_t(reads ? 0 : 1)});
+       op.integer(OptionKey::Groups), width, op.integer(OptionKey::Tiled), int64_t(keeps ? 1 : 0)});
 }
 
 }  // namespace lane

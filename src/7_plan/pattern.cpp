@@ -81,6 +81,14 @@ bool is_called(const StepOp& op, std::string_view word) {
       return word == "gated product";
     case Fused::AttentionInputs:
       return word == "attention inputs";
+    case Fused::Routing:
+      return word == "routing";
+    case Fused::ExpertGate:
+      return word == "expert gate";
+    case Fused::Convolution:
+      return word == "convolution";
+    case Fused::Delta:
+      return word == "delta";
   }
   return false;
 }

@@ -27,8 +27,15 @@ struct Rule {
   std::string_view kernel;  // what computes it
   std::string_view saves;   // in words, for `--emit rules`
 };
-/// In the order in which they are tried.
-std::span<const Rule> rules();
+/// In the order in which they are tried: the groups below, one after the other.
+const std::vector<Rule>& rules();
+std::span<const Rule> product_rules();
+std::span<const Rule> attention_rules();
+std::span<const Rule> expert_rules();
+std::span<const Rule> recurrent_rules();
+
+/// Throws UsageError where the options hold a rule that does not exist.
+void check_held(const Options& options);
 
 /// Applies every rule that is not held, each as often as it matches; counts go to `fired`.
 Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,

@@ -19,10 +19,10 @@ namespace lane {
 struct Ref {
   enum class Kind { None, Array, Weight, State, Io };
   Kind kind = Kind::None;
-  int index = -1;     // of Step::arrays, Weights::placements or Step::states; the Io's number
-  int64_t row = 0;    // Array: the first row
-  Shape shape;        // of the part it names
-  int sequence = -1;  // State and Io of one sequence; -1: all of them
+  int index = -1;               // of Step::arrays, Weights::placements or Step::states; the Io's number
+  int64_t row = 0, column = 0;  // Array: where it begins; a part of a row is of one row alone
+  Shape shape;                  // of the part it names
+  int sequence = -1;            // State and Io of one sequence; -1: all of them
   bool operator==(const Ref&) const = default;
 };
 
@@ -36,10 +36,10 @@ struct StepArray {
 };
 
 /// What fusion makes of several ops; None: an op of the graph.
-enum class Fused { None, Products, GatedProduct, AttentionInputs };
+enum class Fused { None, Products, GatedProduct, AttentionInputs, Routing, ExpertGate, Convolution, Delta };
 
-/// What fusion adds to a product of a matrix: absent where the Ref is of Kind::None.
-struct ProductParts {
+/// What fusion adds to a product of a matrix, or (the residual) to an rms norm: absent where the Ref is of Kind::None.
+struct Parts {
   Ref norm;               // weight of an rms norm of the activations
   double epsilon = 0;     // of that norm
   Ref bias, residual;     // added to the result in this order
@@ -55,7 +55,7 @@ struct StepOp {
   std::vector<Ref> operands;  // the phrase's; then a Rotation's table, a Write's position
   std::vector<std::pair<OptionKey, double>> options;
   Ref result;  // none where a fused op's members have one each
-  ProductParts parts;
+  Parts parts;
   std::vector<StepOp> members;  // of a fused op, without the operands that they share: those are its own
   std::vector<int> ops;         // of the graph
   int sequences = 1;            // for which it has been said

@@ -1,5 +1,6 @@
 // One format's fused products.
 #pragma once
+#include "fused/experts.cuh"
 #include "fused/products.cuh"
 #include "kernels/registered.h"
 #include "quant/all.cuh"
@@ -15,6 +16,14 @@ template <class A, class Q, class G>
 void add_gated(Registry& registry, const std::string& a, const std::string& q, const std::string& g) {
   registry["gated_product<" + a + ", " + q + ", " + q + ", " + g + ">"] =
       registered(program::gated_product<A, Q, Q, G>);
+}
+
+/// Products of chosen experts, alone and gated.
+template <class A, class Q, class G>
+void add_chosen(Registry& registry, const std::string& a, const std::string& q, const std::string& g) {
+  registry["chosen_product<" + a + ", " + q + ">"] = registered(program::chosen_product<A, Q>);
+  registry["chosen_gated_product<" + a + ", " + q + ", " + q + ", " + g + ">"] =
+      registered(program::chosen_gated_product<A, Q, Q, G>);
 }
 
 template <class A, class Q>

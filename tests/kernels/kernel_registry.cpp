@@ -2,6 +2,9 @@
 
 #include <stdexcept>
 
+#include "fused/attention_inputs.cuh"
+#include "fused/convolution.cuh"
+#include "fused/experts.cuh"
 #include "kernels/format_kernels.h"
 #include "kernels/registered.h"
 #include "ops/advance.cuh"
@@ -39,6 +42,7 @@ void add_formats(Registry& registry) {
 template <class Cache>
 void add_cache(Registry& registry, const std::string& name) {
   registry["cache_write<" + name + ">"] = registered(program::cache_write<Cache>);
+  registry["attention_inputs<" + name + ">"] = registered(program::attention_inputs<Cache>);
   registry["attention<" + name + ">"] = registered(program::attention<Cache>);
 }
 
@@ -86,6 +90,9 @@ Registry make_registry() {
   registry["short_convolution"] = registered(program::short_convolution);
   registry["shift"] = registered(program::shift);
   registry["delta_rule"] = registered(program::delta_rule);
+  registry["route"] = registered(program::route);
+  registry["convolve<Silu>"] = registered(program::convolve<program::Silu>);
+  registry["convolve<Identity>"] = registered(program::convolve<program::Identity>);
   registry["advance"] = registered(program::advance);
   add_float_products_of_small_blocks(registry);
   add_float_products_of_super_blocks(registry);

@@ -80,6 +80,8 @@ TEST(Plan, FiresTheRulesOfALlamaLayer) {
   EXPECT_EQ(times_fired(p, "gate"), 2);
   EXPECT_EQ(times_fired(p, "matrices"), 2);
   EXPECT_EQ(times_fired(p, "norm"), 5);
+  EXPECT_EQ(times_fired(p, "attention inputs"), 2);
+  EXPECT_EQ(p.schedule.launches.size(), 1 + 2 * 6 + 4u);  // embedding; six a layer; head, two of the choice, advance
 }
 
 TEST(Plan, HoldsARuleByName) {
@@ -89,6 +91,18 @@ TEST(Plan, HoldsARuleByName) {
   EXPECT_EQ(times_fired(bias_held, "bias"), 0);
   EXPECT_GT(times_fired(bias_held, "gate"), 0);
   EXPECT_TRUE(held.schedule.fired.empty());
+}
+
+TEST(Plan, RefusesToHoldARuleThatDoesNotExist) {
+  EXPECT_THROW(Planned("llama-f32", FormKind::Decode, 1, {"fuse"}), UsageError);
+}
+
+TEST(Plan, ListsTheRules) {
+  const Planned p("llama-f32");
+  const std::string text = rules_text({&p.schedule});
+  EXPECT_NE(text.find("rule residual\n"), std::string::npos);
+  EXPECT_NE(text.find("fired 4 times in decode"), std::string::npos);
+  EXPECT_NE(text.find("fired nowhere"), std::string::npos);
 }
 
 TEST(Plan, GivesTheSameBytesTwice) {
@@ -126,11 +140,11 @@ TEST(Plan, DamageDoesNotPass) {
   damaged("should not be an array", [](Schedule& s) { s.launches[0].args.back() = NullArg{}; });
   damaged("does not fit an int", [](Schedule& s) { s.launches[0].args.back() = int64_t{1} << 40; });
   damaged("unlike its pointer says",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[1]).access = Access::Write; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[1]).access = Access::Write; });
   damaged("behind the end",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[0]).byte_offset = 1 << 20; });
-  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "rotation").args[0]).buffer = 999; });
-  damaged("names no state", [](Schedule& s) { std::get<StateArg>(launch_of(s, "cache_write").args[0]).state = 99; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[0]).byte_offset = 1 << 20; });
+  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[0]).buffer = 999; });
+  damaged("names no state", [](Schedule& s) { std::get<StateArg>(launch_of(s, "attention").args[2]).state = 99; });
   damaged("without a place", [](Schedule& s) { s.launches[0].args[1] = WeightArg{-1}; });
   damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.x = 0; });
   damaged("impossible block", [](Schedule& s) { s.launches[3].block.x = 33; });

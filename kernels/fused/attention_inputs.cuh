@@ -1,0 +1,65 @@
+// What stands between the projections and the attention, in one launch: q/k norm by head, rotary, the cache writes.
+#pragma once
+#include "ops/cache.cuh"
+#include "ops/row_norm.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// Dynamic shared memory: a head as it comes, and as it leaves.
+constexpr int attention_inputs_shared_bytes(int width, int value_width) {
+  return 2 * (width > value_width ? width : value_width) * int(sizeof(float));
+}
+
+/// A warp norms and turns a head of `width` values: x, times norm and its factor where norm is not null, then turned by
+/// `angles` where that is not null. The result lies in the second half of `shared`.
+__device__ inline const float* prepare_head(float* shared, const float* x, const float* norm, const float* angles,
+                                            int width, int turned, int neighbours, float epsilon) {
+  float *head = shared, *result = shared + width;
+  const float factor = norm ? rms_factor(x, width, epsilon, nullptr) : 1.0f;  // one warp: no scratch
+  for (int i = lane_index(); i < width; i += kWarpLanes) head[i] = norm ? x[i] * factor * norm[i] + 0.0f : x[i];
+  __syncwarp();
+  for (int i = lane_index(); i < width; i += kWarpLanes)
+    result[i] = angles ? rotated_value(head, angles, i, turned, neighbours) : head[i];
+  __syncwarp();
+  return result;
+}
+
+template <class Cache>
+__device__ inline void store_head(uint8_t* row, int head, const float* x, int width) {
+  for (int block = lane_index(); block < width / Cache::kElements; block += kWarpLanes)
+    Cache::store(row, head * width + block * Cache::kElements, x + block * Cache::kElements);
+}
+
+/// For each token: q_out = q normed and turned, a head at a time; the key and value rows at the token's position = k
+/// normed and turned, and v. Norms, and the table, may be null. Grid: (heads + 2 groups, tokens), a warp each; heads is
+/// 0 where q is not prepared.
+template <class Cache>
+__global__ void __launch_bounds__(kWarpLanes)
+    attention_inputs(float* q_out, uint8_t* keys, uint8_t* values, const float* q, const float* k, const float* v,
+                     const float* q_norm, const float* k_norm, const float* table, const int* pos, const int* slots,
+                     int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int value_width,
+                     int turned, int neighbours, float epsilon) {
+  LANE_DYNAMIC_SHARED(float, shared);
+  const int item = blockIdx.x, token = blockIdx.y;
+  const int64_t position = position_of(token, pos, rows_per_sequence);
+  const int64_t slot = slots[token / rows_per_sequence] * state_stride;
+  const float* angles = table ? table + position * turned : nullptr;
+  if (item < heads) {
+    const int64_t at = (int64_t(token) * heads + item) * width;
+    const float* head = prepare_head(shared, q + at, q_norm, angles, width, turned, neighbours, epsilon);
+    for (int i = lane_index(); i < width; i += kWarpLanes) q_out[at + i] = head[i];
+  } else if (item < heads + groups) {
+    const int group = item - heads;
+    const float* x = k + (int64_t(token) * groups + group) * width;
+    const float* head = prepare_head(shared, x, k_norm, angles, width, turned, neighbours, epsilon);
+    const int64_t row_bytes = int64_t(groups) * width / Cache::kElements * Cache::kBytes;
+    store_head<Cache>(keys + slot + position * row_bytes, group, head, width);
+  } else {
+    const int group = item - heads - groups;
+    const float* x = v + (int64_t(token) * groups + group) * value_width;
+    const int64_t row_bytes = int64_t(groups) * value_width / Cache::kElements * Cache::kBytes;
+    store_head<Cache>(values + slot + position * row_bytes, group, x, value_width);
+  }
+}
+
+}  // namespace LANE_NAMESPACE

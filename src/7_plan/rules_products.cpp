@@ -1,0 +1,154 @@
+// Rules that gather what stands around products of matrices, and norms.
+#include <algorithm>
+#include <array>
+
+#include "7_plan/rule_parts.h"
+
+namespace lane {
+namespace {
+
+/// Whether a fused product may read this product's activations: as they are in memory, or few enough that every block
+/// prepares them all.
+bool can_prepare(const RuleContext& c, const StepOp& product, const Ref& x, bool normed) {
+  const ActivationKind kind = kind_of(c, product);
+  if (kind == ActivationKind::Floats && !normed) return true;
+  if (kind != ActivationKind::Floats && !c.options.fuse_quant) return false;
+  return fits_prepared(kind, x.shape);
+}
+
+bool few_tokens(const Ref& x) { return x.shape.rows <= kMostPreparedTokens; }
+
+// bias and residual: the product adds them where it stores its sums.
+
+bool adds_bias(const RuleContext& c) {
+  const StepOp& p = c.op("p");
+  return c.value("b").kind == Ref::Kind::Weight && absent(p.parts.bias) && absent(p.parts.residual) &&
+         can_prepare(c, p, c.value("x"), false);
+}
+StepOp with_bias(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.bias = c.value("b");
+  p.result = c.op("s").result;
+  return p;
+}
+
+bool adds_residual(const RuleContext& c) {
+  const StepOp& p = c.op("p");
+  return c.value("r").kind == Ref::Kind::Array && c.value("r").shape == p.result.shape && absent(p.parts.residual) &&
+         can_prepare(c, p, c.value("x"), false);
+}
+StepOp with_residual(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.residual = c.value("r");
+  p.result = c.op("s").result;
+  return p;
+}
+
+// gate: both products and the gate of their results in one launch.
+
+bool gates(const RuleContext& c) {
+  const StepOp &g = c.op("g"), &u = c.op("u");
+  return !g.parts.any() && !u.parts.any() && few_tokens(c.value("x")) && kind_of(c, g) == kind_of(c, u) &&
+         can_prepare(c, g, c.value("x"), false);
+}
+StepOp gated(const RuleContext& c) {
+  StepOp fused = c.op("a");
+  fused.fused = Fused::GatedProduct;
+  fused.operands = {c.value("x")};
+  fused.members = {member(c.op("g"), 1), member(c.op("u"), 1)};
+  return fused;
+}
+
+// matrices: products of one input in one launch.
+
+bool shares_input(const RuleContext& c, std::initializer_list<std::string_view> labels) {
+  const StepOp& first = c.op("p");
+  return few_tokens(c.value("x")) && can_prepare(c, first, c.value("x"), false) &&
+         std::all_of(labels.begin(), labels.end(), [&](std::string_view label) {
+           const StepOp& p = c.op(label);
+           return absent(p.parts.residual) && absent(p.parts.norm) && kind_of(c, p) == kind_of(c, first);
+         });
+}
+StepOp together(const RuleContext& c, std::initializer_list<std::string_view> labels) {
+  StepOp fused = c.op("p");
+  fused.fused = Fused::Products;
+  fused.parts = {};
+  fused.operands = {c.value("x")};
+  fused.result = {};
+  for (const std::string_view label : labels) fused.members.push_back(member(c.op(label), 1));
+  return fused;
+}
+bool three_share(const RuleContext& c) { return shares_input(c, {"p", "q", "r"}); }
+StepOp three_together(const RuleContext& c) { return together(c, {"p", "q", "r"}); }
+bool two_share(const RuleContext& c) { return shares_input(c, {"p", "q"}); }
+StepOp two_together(const RuleContext& c) { return together(c, {"p", "q"}); }
+
+// norm: every block of a product norms the input itself.
+
+bool norms(const RuleContext& c) {
+  const StepOp &n = c.op("n"), &p = c.op("p");
+  const StepOp& product = p.members.empty() ? p : p.members.front();
+  const Ref& x = c.value("x");
+  return !n.has(OptionKey::Width) && c.value("w").kind == Ref::Kind::Weight && absent(p.parts.norm) && few_tokens(x) &&
+         can_prepare(c, product, x, true);
+}
+StepOp with_norm(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.norm = c.value("w");
+  p.parts.epsilon = c.op("n").option(OptionKey::Epsilon);
+  p.operands.back() = c.value("x");
+  return p;
+}
+
+// quantize: every block of a product quantizes the input itself.
+
+bool quantizes(const RuleContext& c) {
+  const StepOp& p = c.op("p");
+  return !p.parts.any() && kind_of(c, p) != ActivationKind::Floats && can_prepare(c, p, c.value("x"), false);
+}
+StepOp with_quantization(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.prepares = true;
+  return p;
+}
+
+// norm residual: the norm of a sublayer's result adds what the layer began with.
+
+bool norm_adds(const RuleContext& c) {
+  const StepOp& n = c.op("n");
+  return absent(n.parts.residual) && c.value("r").kind == Ref::Kind::Array && c.value("r").shape == n.result.shape;
+}
+StepOp norm_with_residual(const RuleContext& c) {
+  StepOp n = c.op("n");
+  n.parts.residual = c.value("r");
+  n.result = c.op("s").result;
+  return n;
+}
+
+constexpr std::array kRules = {
+    Rule{"bias", "s:elementwise sum(p:matrix product(W, x), b)", adds_bias, with_bias, "product",
+         "a launch, and the product's result written and read"},
+    Rule{"residual", "s:elementwise sum(p:matrix product(W, x), r)", adds_residual, with_residual, "product",
+         "a launch, and the product's result written and read"},
+    Rule{"norm residual", "s:elementwise sum(n:rms norm(x, w), r)", norm_adds, norm_with_residual, "rms_norm",
+         "a launch, and the norm's result written and read"},
+    Rule{"gate", "a:gate(g:matrix product(G, x), u:matrix product(U, x))", gates, gated, "gated_product",
+         "two launches, and both products' results written and read"},
+    Rule{"matrices", "p:matrix product(P, x); q:matrix product(Q, x); r:matrix product(R, x)", three_share,
+         three_together, "products", "two launches"},
+    Rule{"matrices", "p:matrix product(P, x); q:matrix product(Q, x)", two_share, two_together, "products", "a launch"},
+    Rule{"norm", "p:matrix product(W, n:rms norm(x, w))", norms, with_norm, "product",
+         "a launch, and the normed array written and read"},
+    Rule{"norm", "p:products(n:rms norm(x, w))", norms, with_norm, "products",
+         "a launch, and the normed array written and read"},
+    Rule{"norm", "p:gated product(n:rms norm(x, w))", norms, with_norm, "gated_product",
+         "a launch, and the normed array written and read"},
+    Rule{"quantize", "p:matrix product(W, x)", quantizes, with_quantization, "product",
+         "a launch, and the quantized array written and read"},
+};
+
+}  // namespace
+
+std::span<const Rule> product_rules() { return kRules; }
+
+}  // namespace lane
