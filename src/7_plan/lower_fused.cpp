@@ -111,7 +111,8 @@ void lower_routing(Lowering& to, const StepOp& op) {
       to.launch(op, "route", dim(r.shape.rows), dim(kWarpThreads),
                 {to.out(choice.result), to.out(share.result), to.in(r), to.in(op.operands[1]), to.in(op.operands[2]),
                  experts, choice.integer(OptionKey::Count), groups, choice.integer(OptionKey::Kept, groups),
-                 share.integer(OptionKey::By), share.integer(OptionKey::Normalised), share.option(OptionKey::Factor)});
+                 choice.integer(OptionKey::By, kByScore), share.integer(OptionKey::By),
+                 share.integer(OptionKey::Normalised), share.option(OptionKey::Factor)});
   launch.shared_bytes = uint32_t((2 * experts + groups) * int64_t(sizeof(float)));  // as ops/experts.cuh says
 }
 

@@ -261,9 +261,52 @@ const std::vector<OpCase> kRoutedAndRecurrent = {
      replaced(routed("", "by 1 and normalised 1 and factor 1.0"), "top choice of a", "top choice of a and bias")},
 };
 
+/// What rules must see, and must not take for what they look for.
+const std::vector<OpCase> kFused = {
+    {"BiasAndResidual",
+     matrices("w", 1, 33, 33) + constant("b_row", 33),
+     {33},
+     "Let p be the matrix product of w and a.\nLet s be the elementwise sum of p and b_row.\n" +
+         out("elementwise sum of a and s")},
+    {"AProductReadTwice",
+     matrices("w", 1, 33, 33),
+     {33},
+     "Let p be the matrix product of w and a.\nLet s be the elementwise sum of p and a.\n" +
+         out("elementwise product of s and p")},
+    {"ANormReadTwice",
+     matrices("w", 1, 33, 33) + constant("n_w", 33),
+     {33},
+     "Let n be the rms norm of a and n_w with epsilon 0.001.\nLet p be the matrix product of w and n.\n" +
+         out("elementwise sum of p and n")},
+    {"AGateOfOneProduct",
+     matrices("w", 1, 21, 33),
+     {33},
+     "Let g be the matrix product of w and a.\n" + out("silu gate of g and g")},
+    {"AGateOfNormedProducts",
+     matrices("w", 1, 21, 33) + matrices("v", 1, 21, 33) + constant("n_w", 33),
+     {33},
+     "Let n be the rms norm of a and n_w with epsilon 0.001.\nLet g be the matrix product of w and n.\n"
+     "Let u be the matrix product of v and n.\n" +
+         out("gelu gate of g and u")},
+    {"AProductThatReadsAnother",
+     matrices("w", 1, 33, 33) + matrices("v", 1, 33, 33),
+     {33},
+     "Let p be the matrix product of w and a.\nLet q be the matrix product of v and p.\n"
+     "Let r be the matrix product of v and a.\nLet s be the elementwise sum of p and q.\n" +
+         out("elementwise sum of s and r")},
+    {"PartsOfARow",
+     matrices("w", 1, 21, 32),
+     {60},
+     "Let s be the head slice of a with heads 1 and width 60 and from 21 and through 52.\n"
+     "Let t be the head slice of s with heads 1 and width 32 and from 5 and through 25.\n"
+     "Let p be the matrix product of w and s.\n" +
+         out("elementwise sum of p and t")},
+};
+
 std::string case_name(const testing::TestParamInfo<OpCase>& tested) { return tested.param.name; }
 INSTANTIATE_TEST_SUITE_P(Dense, OpKernel, testing::ValuesIn(kDense), case_name);
 INSTANTIATE_TEST_SUITE_P(Sequence, OpKernel, testing::ValuesIn(kSequence), case_name);
+INSTANTIATE_TEST_SUITE_P(Fused, OpKernel, testing::ValuesIn(kFused), case_name);
 INSTANTIATE_TEST_SUITE_P(RoutedAndRecurrent, OpKernel, testing::ValuesIn(kRoutedAndRecurrent), case_name);
 
 }  // namespace
