@@ -63,11 +63,9 @@ struct GgufText {
   GgufText& tensor(TensorText tensor);
 
   std::string text() const;
-  /// Bytes before the data's padding.
-  size_t header_bytes() const { return header().size(); }
-
- private:
+  /// The bytes before the data's padding.
   std::string header() const;
+  size_t header_bytes() const { return header().size(); }
 };
 
 }  // namespace lane::test
