@@ -72,23 +72,44 @@ struct Accumulators {
 
 }  // namespace xxh3
 
+/// The digest of bytes that come in parts. All but the last part hold whole blocks of kBlock bytes.
+class RunningDigest {
+ public:
+  static constexpr size_t kBlock = xxh3::kStripe * xxh3::kStripesPerBlock;
+
+  /// More than kStripe bytes must follow.
+  void add(const uint8_t* p, size_t bytes) {
+    stripes(p, bytes / xxh3::kStripe);
+    bytes_ += bytes;
+  }
+  /// The last part, of kStripe bytes or more.
+  uint64_t finish(const uint8_t* p, size_t bytes) {
+    using namespace xxh3;
+    // The last stripe is taken apart, with a key of its own, even where it is whole: hence the bytes - 1.
+    stripes(p, (bytes - 1) / kStripe);
+    sum_.stripe(p + bytes - kStripe, secret() + kSecretBytes - kStripe - 7);
+    return sum_.merged(bytes_ + bytes);
+  }
+
+ private:
+  void stripes(const uint8_t* p, size_t count) {
+    using namespace xxh3;
+    for (size_t s = 0; s < count; ++s) {
+      sum_.stripe(p + s * kStripe, secret() + s % kStripesPerBlock * kSecretStep);
+      if (s % kStripesPerBlock == kStripesPerBlock - 1) sum_.scramble();
+    }
+  }
+
+  xxh3::Accumulators sum_;
+  uint64_t bytes_ = 0;
+};
+
 inline uint64_t digest(const void* data, size_t bytes) {
-  using namespace xxh3;
   const uint8_t* p = static_cast<const uint8_t*>(data);
-  if (bytes <= kLongerThan) {
-    uint8_t padded[256] = {};
-    if (bytes) std::memcpy(padded, p, bytes);
-    return digest(padded, sizeof padded);
-  }
-  Accumulators sum;
-  // The last stripe is taken apart, with a key of its own, even where it is whole: hence the bytes - 1.
-  const size_t stripes = (bytes - 1) / kStripe;
-  for (size_t s = 0; s < stripes; ++s) {
-    sum.stripe(p + s * kStripe, secret() + s % kStripesPerBlock * kSecretStep);
-    if (s % kStripesPerBlock == kStripesPerBlock - 1) sum.scramble();
-  }
-  sum.stripe(p + bytes - kStripe, secret() + kSecretBytes - kStripe - 7);
-  return sum.merged(bytes);
+  if (bytes > xxh3::kLongerThan) return RunningDigest().finish(p, bytes);
+  uint8_t padded[256] = {};
+  if (bytes) std::memcpy(padded, p, bytes);
+  return digest(padded, sizeof padded);
 }
 
 /// The digest of a file too long to hold: of its pieces' digests, 8 little-endian bytes each. Every piece but the last
@@ -97,7 +118,9 @@ constexpr size_t kPieceBytes = size_t{64} << 20;
 
 class PieceDigest {
  public:
-  void add(const void* piece, size_t bytes) { pieces_.push_back(digest(piece, bytes)); }
+  void add(const void* piece, size_t bytes) { add(digest(piece, bytes)); }
+  /// The next piece, known by its digest.
+  void add(uint64_t piece) { pieces_.push_back(piece); }
   uint64_t value() const { return digest(pieces_.data(), pieces_.size() * sizeof(uint64_t)); }
 
  private:

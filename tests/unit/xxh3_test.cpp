@@ -36,6 +36,17 @@ TEST(Xxh3, UnalignedBytes) {
   EXPECT_EQ(digest(bytes.data() + 1, 3000), XXH3_64bits(bytes.data() + 1, 3000));
 }
 
+TEST(Xxh3, PartsGiveTheDigestOfTheWhole) {
+  const std::vector<uint8_t> bytes = random_bytes(9 * RunningDigest::kBlock);
+  for (size_t n : {64, 65, 127, 128, 1000, 1023, 1024}) {
+    RunningDigest running;
+    running.add(bytes.data(), 3 * RunningDigest::kBlock);
+    running.add(bytes.data() + 3 * RunningDigest::kBlock, RunningDigest::kBlock);
+    const size_t whole = 4 * RunningDigest::kBlock + n;
+    EXPECT_EQ(running.finish(bytes.data() + 4 * RunningDigest::kBlock, n), XXH3_64bits(bytes.data(), whole)) << n;
+  }
+}
+
 TEST(Xxh3, PiecesAreDigestedInOrder) {
   const std::vector<uint8_t> bytes = random_bytes(600);
   PieceDigest forth, back;
