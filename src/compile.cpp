@@ -48,6 +48,12 @@ const Chip& chip_named(const std::string& name) {
   throw UsageError(fmt::format("chip '{}'; accepted are {}", printable(name), names));
 }
 
+/// The host chip runs the streamed kernels' portable bodies: slowly, so that is asked for.
+void check_stream(const Options& options, const Chip& chip) {
+  if (!options.stream.value_or(false) || chip.bulk_copy || chip.capability == 0) return;
+  throw UsageError(fmt::format("--stream on {}, which has no bulk copies", chip.name));
+}
+
 /// The prefix becomes a namespace and the beginning of function names.
 void check_prefix(const std::string& prefix) {
   auto letter = [](char c) { return c == '_' || std::isalpha(static_cast<unsigned char>(c)); };
@@ -135,6 +141,7 @@ Lane compile(const std::filesystem::path& checkpoint, const Options& options, co
              const StageHook& hook) {
   const Stages stage(hook);
   const Chip& chip = chip_named(options.chip);
+  check_stream(options, chip);
   check_prefix(options.symbol_prefix);
   Lane lane;
   lane.options = options;

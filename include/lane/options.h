@@ -19,6 +19,9 @@ struct Options {
   std::string chip = "sm_90";
   bool cuda_graphs = true;
   bool fuse_quant = true;
+  /// Repack matrices and stream them, where their format and shape allow; absent: on chips that have bulk copies. With
+  /// f32 activations, or without fuse_quant, nothing streams.
+  std::optional<bool> stream;
   bool branches = true;
   std::vector<std::string> hold;  // fusion rules kept apart; "all"
   std::string symbol_prefix = "lane_program";

@@ -19,6 +19,7 @@ namespace lane {
 /// How the array lies on the device.
 enum class DeviceLayout {
   AsStored,     // a matrix's blocks, byte for byte as in the checkpoint
+  Repacked,     // a matrix's bits in another order, for kernels that stream them: made while loading
   Floats,       // a vector widened to float32 (from F32, F16 or BF16)
   RotaryTable,  // (cos, sin) float pairs, [ctx][turned / 2], computed while loading from frequencies in the sidecar
 };
@@ -33,8 +34,17 @@ struct Placement {
   uint64_t offset = 0, bytes = 0;
   uint64_t device_bytes = 0;  // what the device array takes, before alignment
   double magnitude = 1;       // RotaryTable: multiplies cos and sin
-  bool is_matrix() const { return layout == DeviceLayout::AsStored; }
+  bool is_matrix() const { return layout == DeviceLayout::AsStored || layout == DeviceLayout::Repacked; }
 };
+
+/// How a format lies on the device when it is repacked: a row of kernels/layout.
+struct RepackedFormat {
+  FormatId format;
+  std::string_view name, file;  // "RepackedQ4_K", "layout/q4_k.cuh"
+  int bytes_256;                // of 256 weights
+};
+/// Null for a format that has no such layout.
+const RepackedFormat* find_repacked(const Format& format);
 
 struct Weights {
   std::vector<Placement> placements;         // ordered by first use in the decode form

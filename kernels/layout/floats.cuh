@@ -33,7 +33,7 @@ struct RepackedFloats {
       copy_16(row + 16 * (plane * blocks + block), stored + 64 * (first + block) + 16 * plane);
   }
 
-  static __device__ void weights(const uint8_t* row, int blocks, int block, float (&w)[32]) {
+  static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
     for (int i = 0; i < 16; i++) {
       const float2 pair = Weight::pair(load_as<uint32_t>(row + 16 * (i / 4 * blocks + block) + 4 * (i % 4)));
       w[2 * i] = pair.x, w[2 * i + 1] = pair.y;

@@ -15,6 +15,12 @@ struct UnpackedBlock {
   float scale[2], minimum[2];
 };
 
+/// The block's weights, each rounded once.
+__device__ __forceinline__ void weights_of(const UnpackedBlock& u, float (&w)[32]) {
+  LANE_UNROLL
+  for (int i = 0; i < 32; i++) w[i] = fmaf(u.scale[i / 16], static_cast<float>(u.code[i]), -u.minimum[i / 16]);
+}
+
 /// A load of sizeof(T) aligned bytes.
 template <class T>
 __device__ __forceinline__ T load_as(const uint8_t* p) {

@@ -48,6 +48,10 @@ struct RepackedQ6_K {
     return u;
   }
 
+  static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
+    weights_of(unpack(row, blocks, block), w);
+  }
+
   template <int Words>
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const Activation<Words>& x) {

@@ -56,6 +56,14 @@ class Loader {
       longest = std::max(longest, program_.shards[i].file_bytes - program_.shards[i].data_start);
     }
     cudaError_t error = stream_.create();
+    uint64_t longest_row = 0;
+    for (int p = 0; p < program_.placement_count; ++p) {
+      const PlacementInfo& placement = program_.placements[p];
+      if (placement.load == Load::Repacked)
+        longest_row = std::max(longest_row, placement.bytes / uint64_t(placement.rows));
+    }
+    if (error == cudaSuccess && longest_row)
+      error = stored_.allocate(std::min<uint64_t>(longest, kPieceBytes) + longest_row);
     for (int b = 0; b < 2 && error == cudaSuccess; ++b) {
       error = staging_[b].allocate(std::min<uint64_t>(longest, kPieceBytes));
       if (error == cudaSuccess) error = free_[b].create();
@@ -79,22 +87,46 @@ class Loader {
                             "file (--allow-weights-change accepts one that differs in its weights alone)");
   }
 
-  /// The piece at `begin` of the shard's file, out of the staging buffer to every placement it has a part of.
+  /// The piece at `begin` of the shard's file, out of the staging buffer to every placement it has a part of: first the
+  /// one that began in an earlier piece, last the one that goes on in the next, for a row of it waits (see repack).
   cudaError_t upload(int shard, uint64_t begin, uint64_t bytes) {
-    const uint8_t* piece = staging_[turn_].data();
-    for (int i = 0; i < program_.placement_count; ++i) {
-      const PlacementInfo& p = program_.placements[i];
-      const uint64_t from = std::max(begin, p.offset), to = std::min(begin + bytes, p.offset + p.bytes);
-      if (p.shard != shard || from >= to) continue;
-      const uint8_t* part = piece + (from - begin);
-      if (p.load == Load::Float16 || p.load == Load::BFloat16) {
-        held_[size_t(i)].insert(held_[size_t(i)].end(), part, part + (to - from));
-        continue;
+    for (int turn = 0; turn < 3; ++turn) {
+      for (int i = 0; i < program_.placement_count; ++i) {
+        const PlacementInfo& p = program_.placements[i];
+        const uint64_t from = std::max(begin, p.offset), to = std::min(begin + bytes, p.offset + p.bytes);
+        if (p.shard != shard || from >= to || turn != (from > p.offset ? 0 : to < p.offset + p.bytes ? 2 : 1)) continue;
+        LANE_TRY(upload_part(i, staging_[turn_].data() + (from - begin), from - p.offset, to - from));
       }
-      LANE_TRY(cudaMemcpyAsync(weights_(p.device_offset + (from - p.offset)).byte, part, to - from,
-                               cudaMemcpyHostToDevice, stream_.get()));
     }
     return cudaEventRecord(free_[turn_].get(), stream_.get());
+  }
+
+  /// `bytes` bytes of placement `i` from its byte `at` on.
+  cudaError_t upload_part(int i, const uint8_t* part, uint64_t at, uint64_t bytes) {
+    const PlacementInfo& p = program_.placements[i];
+    if (p.load == Load::Float16 || p.load == Load::BFloat16) {
+      held_[size_t(i)].insert(held_[size_t(i)].end(), part, part + bytes);
+      return cudaSuccess;
+    }
+    if (p.load == Load::Repacked) return repack(p, part, at, bytes);
+    return cudaMemcpyAsync(weights_(p.device_offset + at).byte, part, bytes, cudaMemcpyHostToDevice, stream_.get());
+  }
+
+  /// `bytes` bytes of a matrix from byte `at` on: its rows that are complete now go to their place, and the last one's
+  /// beginning waits for the next piece. A file's pieces come in order, so only one row waits at a time.
+  cudaError_t repack(const PlacementInfo& p, const uint8_t* part, uint64_t at, uint64_t bytes) {
+    constexpr int kThreads = 256, kBlock = 32;
+    const uint64_t row_bytes = p.bytes / uint64_t(p.rows), waiting = at % row_bytes, have = waiting + bytes;
+    const int first = int(at / row_bytes), rows = int(have / row_bytes);
+    LANE_TRY(cudaMemcpyAsync(stored_.data() + waiting, part, bytes, cudaMemcpyHostToDevice, stream_.get()));
+    if (rows == 0) return cudaSuccess;
+    const uint64_t threads = uint64_t(rows) * uint64_t(p.columns / kBlock);
+    LANE_TRY(launch(stream_.get(), dim3(unsigned((threads + kThreads - 1) / kThreads)), dim3(kThreads), 0, p.repack,
+                    weights_(p.device_offset), Address{stored_.data()}, first, rows, p.rows, p.columns));
+    const uint64_t left = have % row_bytes;
+    if (left == 0) return cudaSuccess;
+    return cudaMemcpyAsync(stored_.data(), stored_.data() + (have - left), left, cudaMemcpyDeviceToDevice,
+                           stream_.get());
   }
 
   /// What is not a copy of the file's bytes.
@@ -143,6 +175,7 @@ class Loader {
   PinnedBlock staging_[2];
   Event free_[2];  // the copies out of this staging buffer have ended
   int turn_ = 0;
+  DeviceBlock stored_;                      // rows on their way to being repacked
   std::vector<std::vector<uint8_t>> held_;  // of each placement: float16 bytes to be widened
 };
 

@@ -9,6 +9,8 @@ std::string_view layout_name(DeviceLayout layout) {
   switch (layout) {
     case DeviceLayout::AsStored:
       return "as stored";
+    case DeviceLayout::Repacked:
+      return "repacked";
     case DeviceLayout::Floats:
       return "floats";
     case DeviceLayout::RotaryTable:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "6_weights/repacked.h"
 #include "lane/error.h"
 #include "lane/weights.h"
 
@@ -162,7 +163,9 @@ Weights place_weights(const std::vector<const StepGraph*>& graphs, const Checkpo
                       const Options& options) {
   Placer placer(checkpoint, options);
   for (const StepGraph* graph : graphs) placer.add(*graph);
-  return placer.take();
+  Weights weights = placer.take();
+  repack_matrices(weights, graphs, options);
+  return weights;
 }
 
 }  // namespace lane

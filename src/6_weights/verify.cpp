@@ -4,6 +4,7 @@
 
 #include "lane/error.h"
 #include "lane/weights.h"
+#include "layout/slices.h"
 
 namespace lane {
 namespace {
@@ -35,6 +36,16 @@ void verify_sizes(const Placement& p) {
       require(p.bytes == p.format->row_bytes(uint64_t(p.shape.columns)) * uint64_t(p.shape.rows * p.shape.experts), p,
               "has not the bytes of its shape");
       break;
+    case DeviceLayout::Repacked: {
+      const RepackedFormat* repacked = find_repacked(*p.format);
+      require(!p.in_sidecar && repacked && p.shape.experts == 1, p, "has no repacked layout");
+      require(p.device_bytes ==
+                  LANE_NAMESPACE::repacked_bytes(repacked->bytes_256, size_t(p.shape.rows), int(p.shape.columns)),
+              p, "has not the device bytes of its shape");
+      require(p.bytes == p.format->row_bytes(uint64_t(p.shape.columns)) * uint64_t(p.shape.rows), p,
+              "has not the bytes of its shape");
+      break;
+    }
     case DeviceLayout::Floats:
       require(p.device_bytes == elements * sizeof(float), p, "has not the device bytes of its shape");
       require(p.format->block_elements == 1 && p.bytes == elements * uint64_t(p.format->block_bytes), p,

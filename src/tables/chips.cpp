@@ -100,13 +100,13 @@ constexpr std::array kChips = {
          .dependent_launch = true,
          .int8_mma = true,
          .bf16_mma = true},
-    // The C++ compiler builds the program: "multiprocessors" stand for worker threads, and memory for what a small
-    // machine has.
+    // The C++ compiler builds the program: "multiprocessors" stand for worker threads, memory for what a small machine
+    // has, and a block has as much shared memory as any chip gives.
     Chip{.name = "host",
          .gencode = "",
          .capability = 0,
          .multiprocessors = 4,
-         .shared_bytes = 48 * kKiB,
+         .shared_bytes = 227 * kKiB,
          .l2_bytes = 1 * kMiB,
          .memory_bytes = 16 * kGB,
          .bandwidth = 20 * kGB},

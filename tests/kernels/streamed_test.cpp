@@ -66,7 +66,7 @@ __global__ void unpack_matrix(double* out, const uint8_t* repacked, int rows, in
   double* to = out + size_t(task) * kBlockColumns;
   if constexpr (L::kFloat) {
     float w[32];
-    L::weights(row, blocks, b % s.full, w);
+    L::decode(row, blocks, b % s.full, w);
     for (int i = 0; i < 32; i++) to[i] = w[i];
   } else {
     const UnpackedBlock u = L::unpack(row, blocks, b % s.full);

@@ -17,7 +17,7 @@ __global__ void unpack_all(double* out, const uint8_t* repacked, int rows, int c
   double* to = out + static_cast<int64_t>(row) * columns + row_block * kBlockColumns;
   if constexpr (L::kFloat) {
     float w[32];
-    L::weights(p, blocks, block, w);
+    L::decode(p, blocks, block, w);
     for (int i = 0; i < 32; i++) to[i] = w[i];
   } else {
     const UnpackedBlock u = L::unpack(p, blocks, block);

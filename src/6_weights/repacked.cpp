@@ -1,0 +1,69 @@
+#include "6_weights/repacked.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "lane/chip.h"
+#include "layout/slices.h"
+#include "ops/streamed_geometry.h"
+
+namespace lane {
+namespace {
+
+namespace kernels = LANE_NAMESPACE;
+
+// In kernels/layout, a row each.
+constexpr std::array kRepacked = {
+    RepackedFormat{FormatId::F16, "RepackedF16", "layout/floats.cuh", 512},
+    RepackedFormat{FormatId::Q5_0, "RepackedQ5_0", "layout/q5_0.cuh", 176},
+    RepackedFormat{FormatId::Q8_0, "RepackedQ8_0", "layout/q8_0.cuh", 272},
+    RepackedFormat{FormatId::Q4_K, "RepackedQ4_K", "layout/q4_k.cuh", 144},
+    RepackedFormat{FormatId::Q6_K, "RepackedQ6_K", "layout/q6_k.cuh", 210},
+    RepackedFormat{FormatId::BF16, "RepackedBF16", "layout/floats.cuh", 512},
+};
+
+/// Streamed products quantize their activations themselves and sum in float: what the other two choices ask for.
+bool streams(const Options& options) {
+  const Chip* chip = find_chip(options.chip);
+  return options.stream.value_or(chip && chip->bulk_copy) && options.fuse_quant &&
+         options.activations != Activations::F32;
+}
+
+/// For each matrix, whether every op that reads it can read it repacked.
+std::map<std::string, bool, std::less<>> readers_of(const std::vector<const StepGraph*>& graphs) {
+  std::map<std::string, bool, std::less<>> can;
+  for (const StepGraph* graph : graphs)
+    for (const Op& op : graph->ops)
+      for (size_t i = 0; i < op.operands.size(); i++) {
+        const Value& value = graph->value(op.operands[i]);
+        if (value.kind != ValueKind::Quantized) continue;
+        const bool reads = i == 0 && (op.kind == OpKind::MatrixProduct || op.kind == OpKind::RowLookup);
+        can.emplace(value.name, true).first->second &= reads;
+      }
+  return can;
+}
+
+}  // namespace
+
+void repack_matrices(Weights& weights, const std::vector<const StepGraph*>& graphs, const Options& options) {
+  if (!streams(options)) return;
+  const auto can = readers_of(graphs);
+  for (Placement& p : weights.placements) {
+    const RepackedFormat* repacked = p.is_matrix() ? find_repacked(*p.format) : nullptr;
+    const auto reader = can.find(p.name);
+    const int columns = int(p.shape.columns);
+    if (!repacked || p.shape.experts != 1 || reader == can.end() || !reader->second) continue;
+    if (!kernels::streamed_fits(columns, false)) continue;
+    p.layout = DeviceLayout::Repacked;
+    p.device_bytes = kernels::repacked_bytes(repacked->bytes_256, size_t(p.shape.rows), columns);
+  }
+}
+
+const RepackedFormat* find_repacked(const Format& format) {
+  const auto at = std::find_if(kRepacked.begin(), kRepacked.end(),
+                               [&](const RepackedFormat& r) { return int32_t(r.format) == format.id; });
+  return at == kRepacked.end() ? nullptr : &*at;
+}
+
+}  // namespace lane
