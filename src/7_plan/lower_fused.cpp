@@ -3,6 +3,7 @@
 
 #include "7_plan/activations.h"
 #include "7_plan/lower.h"
+#include "7_plan/streamed.h"
 
 namespace lane {
 namespace {
@@ -40,6 +41,7 @@ void prepare(const Lowering& to, Launch& launch, const Shape& x, bool normed,
 }  // namespace
 
 void lower_product(Lowering& to, const StepOp& op) {
+  if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
   const Matrix m = matrix_of(to, op);
   const Ref& x = op.operands[1];
   Launch& launch = to.launch(op, "product", dim(product_blocks(m.rows, 1, to.chip())), dim(kProductThreads),
@@ -49,6 +51,7 @@ void lower_product(Lowering& to, const StepOp& op) {
 }
 
 void lower_products(Lowering& to, const StepOp& op) {
+  if (is_streamed(to.weights(), op.members[0])) return lower_streamed_products(to, op);
   const Ref& x = op.operands[0];
   std::vector<Matrix> m;
   int64_t rows = 0;
@@ -68,6 +71,7 @@ void lower_products(Lowering& to, const StepOp& op) {
 }
 
 void lower_gated_product(Lowering& to, const StepOp& op) {
+  if (is_streamed(to.weights(), op.members[0])) return lower_streamed_gated_product(to, op);
   const Ref& x = op.operands[0];
   const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
   Launch& launch =

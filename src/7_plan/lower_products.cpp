@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "7_plan/lower.h"
+#include "7_plan/streamed.h"
 
 namespace lane {
 namespace {
@@ -66,6 +67,15 @@ void lower_row_lookup(Lowering& to, const StepOp& op) {
   const int64_t rows = op.result.shape.rows, columns = op.result.shape.columns;
   if (ids.kind == Ref::Kind::Io && Io(ids.index) == Io::Positions && to.rows_per_sequence(op.result) > 1)
     to.refuse(op, "rows of positions", "positions of a chunk are not listed");
+  if (is_streamed(to.weights(), op)) {
+    const RepackedFormat& repacked = *find_repacked(format);
+    Launch& launch = to.launch(
+        op, "repacked_row_lookup", dim(ceil_div(ceil_div(columns, kGroup), kLookupThreads), rows), dim(kLookupThreads),
+        {to.out(op.result), to.in(op.operands[0]), to.in(ids), rows, columns, op.operands[0].shape.rows});
+    launch.template_arguments = {std::string(repacked.name)};
+    launch.includes = {std::string(repacked.file)};
+    return;
+  }
   with_format(to.launch(op, "row_lookup", dim(ceil_div(ceil_div(columns, kGroup), kLookupThreads), rows),
                         dim(kLookupThreads), {to.out(op.result), to.in(op.operands[0]), to.in(ids), rows, columns}),
               format);
@@ -73,6 +83,7 @@ void lower_row_lookup(Lowering& to, const StepOp& op) {
 
 void lower_matrix_product(Lowering& to, const StepOp& op) {
   if (op.parts.any()) return lower_product(to, op);
+  if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t rows = w.shape.rows, tokens = x.shape.rows;

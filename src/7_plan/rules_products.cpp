@@ -3,6 +3,7 @@
 #include <array>
 
 #include "7_plan/rule_parts.h"
+#include "7_plan/streamed.h"
 
 namespace lane {
 namespace {
@@ -10,13 +11,17 @@ namespace {
 /// Whether a fused product may read this product's activations: as they are in memory, or few enough that every block
 /// prepares them all.
 bool can_prepare(const RuleContext& c, const StepOp& product, const Ref& x, bool normed) {
+  if (is_streamed(c.weights, product)) return !normed || streams_norm(x.shape.columns);
   const ActivationKind kind = kind_of(c, product);
   if (kind == ActivationKind::Floats && !normed) return true;
   if (kind != ActivationKind::Floats && !c.options.fuse_quant) return false;
   return fits_prepared(kind, x.shape);
 }
 
-bool few_tokens(const Ref& x) { return x.shape.rows <= kMostPreparedTokens; }
+/// Streamed products have no limit: each token has blocks of its own.
+bool few_tokens(const RuleContext& c, const StepOp& product, const Ref& x) {
+  return x.shape.rows <= kMostPreparedTokens || is_streamed(c.weights, product);
+}
 
 // bias and residual: the product adds them where it stores its sums.
 
@@ -48,7 +53,9 @@ StepOp with_residual(const RuleContext& c) {
 
 bool gates(const RuleContext& c) {
   const StepOp &g = c.op("g"), &u = c.op("u");
-  return !g.parts.any() && !u.parts.any() && few_tokens(c.value("x")) && kind_of(c, g) == kind_of(c, u) &&
+  if ((is_streamed(c.weights, g) || is_streamed(c.weights, u)) && !streams_gate(c.weights, g, u, c.op("a")))
+    return false;
+  return !g.parts.any() && !u.parts.any() && few_tokens(c, g, c.value("x")) && kind_of(c, g) == kind_of(c, u) &&
          can_prepare(c, g, c.value("x"), false);
 }
 StepOp gated(const RuleContext& c) {
@@ -63,10 +70,11 @@ StepOp gated(const RuleContext& c) {
 
 bool shares_input(const RuleContext& c, std::initializer_list<std::string_view> labels) {
   const StepOp& first = c.op("p");
-  return few_tokens(c.value("x")) && can_prepare(c, first, c.value("x"), false) &&
+  return few_tokens(c, first, c.value("x")) && can_prepare(c, first, c.value("x"), false) &&
          std::all_of(labels.begin(), labels.end(), [&](std::string_view label) {
            const StepOp& p = c.op(label);
-           return absent(p.parts.residual) && absent(p.parts.norm) && kind_of(c, p) == kind_of(c, first);
+           return absent(p.parts.residual) && absent(p.parts.norm) && kind_of(c, p) == kind_of(c, first) &&
+                  is_streamed(c.weights, p) == is_streamed(c.weights, first);
          });
 }
 StepOp together(const RuleContext& c, std::initializer_list<std::string_view> labels) {
@@ -89,8 +97,8 @@ bool norms(const RuleContext& c) {
   const StepOp &n = c.op("n"), &p = c.op("p");
   const StepOp& product = p.members.empty() ? p : p.members.front();
   const Ref& x = c.value("x");
-  return !n.has(OptionKey::Width) && c.value("w").kind == Ref::Kind::Weight && absent(p.parts.norm) && few_tokens(x) &&
-         can_prepare(c, product, x, true);
+  return !n.has(OptionKey::Width) && c.value("w").kind == Ref::Kind::Weight && absent(p.parts.norm) &&
+         few_tokens(c, product, x) && can_prepare(c, product, x, true);
 }
 StepOp with_norm(const RuleContext& c) {
   StepOp p = c.op("p");
@@ -104,7 +112,8 @@ StepOp with_norm(const RuleContext& c) {
 
 bool quantizes(const RuleContext& c) {
   const StepOp& p = c.op("p");
-  return !p.parts.any() && kind_of(c, p) != ActivationKind::Floats && can_prepare(c, p, c.value("x"), false);
+  return !is_streamed(c.weights, p) && !p.parts.any() && kind_of(c, p) != ActivationKind::Floats &&
+         can_prepare(c, p, c.value("x"), false);
 }
 StepOp with_quantization(const RuleContext& c) {
   StepOp p = c.op("p");

@@ -1,0 +1,15 @@
+// Products of repacked matrices: what the streamed kernels can take.
+#pragma once
+#include "7_plan/activations.h"
+#include "7_plan/step.h"
+
+namespace lane {
+
+/// Whether the product's matrix is repacked: then a streamed kernel computes it.
+bool is_streamed(const Weights& weights, const StepOp& product);
+/// Whether the kernels norm an input of so many columns themselves.
+bool streams_norm(int64_t columns);
+/// Whether one launch computes both products and their gate.
+bool streams_gate(const Weights& weights, const StepOp& gate, const StepOp& up, const StepOp& of);
+
+}  // namespace lane
