@@ -22,17 +22,23 @@ enum class Load {
   Float16,      // a vector, widened to float32
   BFloat16,     // a vector, widened to float32
   RotaryTable,  // float64 frequencies, one a pair: a table of (cos, sin) for every position
+  Repacked,     // a matrix, into another order on the device
 };
 
 constexpr int kSidecar = -1;
+
+/// layout/repack.cuh: out, stored rows, first row, how many, all rows, columns.
+using RepackKernel = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
 
 struct PlacementInfo {
   int shard;               // or kSidecar
   uint64_t offset, bytes;  // in the shard's file or the sidecar's payload
   uint64_t device_offset;  // in the weights' allocation
   Load load;
-  int positions;     // RotaryTable: rows
-  double magnitude;  // RotaryTable: multiplies cos and sin
+  int positions;                  // RotaryTable: rows
+  double magnitude;               // RotaryTable: multiplies cos and sin
+  RepackKernel repack = nullptr;  // Repacked: by rows, as they come
+  int rows = 0, columns = 0;      // Repacked
 };
 
 /// An address that becomes whatever pointer the kernel takes.
@@ -82,6 +88,14 @@ class Step {
                                         typename Parameter<Parameters>::type... arguments) {
     if (error_ != cudaSuccess) return;
     error_ = LANE_NAMESPACE::launch(streams_.stream[stream], grid, block, shared_bytes, kernel, arguments...);
+  }
+  /// The same, but the kernel may start before the one ahead of it in the stream has ended.
+  template <class... Parameters>
+  __attribute__((noinline)) void launch_dependent(int stream, dim3 grid, dim3 block, size_t shared_bytes,
+                                                  void (*kernel)(Parameters...),
+                                                  typename Parameter<Parameters>::type... arguments) {
+    if (error_ != cudaSuccess) return;
+    error_ = LANE_NAMESPACE::launch_dependent(streams_.stream[stream], grid, block, shared_bytes, kernel, arguments...);
   }
   /// Event `event` stands for what stream `from` has been given so far.
   __attribute__((noinline)) void record(int event, int from) {

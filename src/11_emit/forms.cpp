@@ -86,9 +86,16 @@ std::vector<std::pair<int, int>> open_ends(const Form& form) {
   return {last.begin(), last.end()};
 }
 
-std::string launch_line(const Launch& launch, int stream, const ArgPrinter& printer) {
-  std::string line = fmt::format("  s.launch({}, {}, {}, {}, {}", stream, dimensions(launch.grid),
-                                 dimensions(launch.block), launch.shared_bytes, kernel_name(launch));
+/// Whether launch `i` may start before the one ahead of it has ended: it waits by itself, and for that one alone.
+bool overlaps(const Form& form, size_t i) {
+  return i > 0 && form.schedule.launches[i].kernel->dependent && form.branches.after[i].empty() &&
+         form.branches.stream[i] == form.branches.stream[i - 1];
+}
+
+std::string launch_line(const Launch& launch, bool overlaps, int stream, const ArgPrinter& printer) {
+  std::string line =
+      fmt::format("  s.{}({}, {}, {}, {}, {}", overlaps ? "launch_dependent" : "launch", stream,
+                  dimensions(launch.grid), dimensions(launch.block), launch.shared_bytes, kernel_name(launch));
   for (const Arg& arg : launch.args) line += ", " + std::visit(printer, arg);
   return line + ");\n";
 }
@@ -110,7 +117,7 @@ std::string step_function(const Form& form, const Lane& lane) {
       text += fmt::format("  s.wait({}, {});\n", events.at(a), stream);
     }
     if (const std::string what = comment(launch, form.graph); !what.empty()) text += fmt::format("  // {}\n", what);
-    text += launch_line(launch, stream, printer);
+    text += launch_line(launch, overlaps(form, i), stream, printer);
     if (events.count(int(i))) text += fmt::format("  s.record({}, {});\n", events.at(int(i)), stream);
   }
   int event = int(events.size());
@@ -148,6 +155,11 @@ std::set<std::string> kernel_files(const Lane& lane) {
       files.insert(std::string(launch.kernel->file));
       files.insert(launch.includes.begin(), launch.includes.end());
     }
+  }
+  for (const Placement& p : lane.weights.placements) {
+    if (p.layout != DeviceLayout::Repacked) continue;
+    files.insert("layout/repack.cuh");
+    files.insert(std::string(find_repacked(*p.format)->file));
   }
   return files;
 }

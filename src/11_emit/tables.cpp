@@ -11,6 +11,7 @@ namespace {
 std::string load_name(const Placement& p) {
   if (p.layout == DeviceLayout::RotaryTable) return "RotaryTable";
   if (p.layout == DeviceLayout::AsStored) return "Bytes";
+  if (p.layout == DeviceLayout::Repacked) return "Repacked";
   switch (FormatId(p.format->id)) {
     case FormatId::F32:
       return "Float32";
@@ -38,10 +39,14 @@ std::string placements_table(const Lane& lane) {
       "    // shard, offset, bytes in the file; offset on the device; how it is loaded\n";
   for (size_t i = 0; i < lane.weights.placements.size(); ++i) {
     const Placement& p = lane.weights.placements[i];
-    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}, {}}},  // {}\n",
+    const bool repacked = p.layout == DeviceLayout::Repacked;
+    const std::string how =
+        repacked ? fmt::format(", repack<{}>, {}, {}", find_repacked(*p.format)->name, p.shape.rows, p.shape.columns)
+                 : "";
+    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}, {}{}}},  // {}\n",
                         p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
                         lane.residence.weight_offset[i], load_name(p),
-                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, p.name);
+                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, how, p.name);
   }
   return text + "};\n";
 }
