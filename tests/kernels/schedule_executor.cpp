@@ -1,10 +1,13 @@
 #include "kernels/schedule_executor.h"
 
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include "kernels/device_array.h"
 #include "kernels/kernel_registry.h"
+#include "layout/all.cuh"
+#include "layout/repack.cuh"
 #include "ops/position.cuh"
 #include "ops/widen.cuh"
 
@@ -26,6 +29,16 @@ const std::byte* stored(const Placement& placement, const Checkpoint& checkpoint
   return checkpoint.shards[size_t(placement.shard)].bytes.data() + placement.offset;
 }
 
+using Repack = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
+Repack repack_kernel(const Format& format) {
+  namespace program = LANE_NAMESPACE;
+  static const std::map<std::string_view, Repack> kernels = {
+      {"F16", program::repack<program::RepackedF16>},   {"BF16", program::repack<program::RepackedBF16>},
+      {"Q4_K", program::repack<program::RepackedQ4_K>}, {"Q5_0", program::repack<program::RepackedQ5_0>},
+      {"Q6_K", program::repack<program::RepackedQ6_K>}, {"Q8_0", program::repack<program::RepackedQ8_0>}};
+  return kernels.at(format.name);
+}
+
 /// What the program's loader makes of a placement, on the device.
 Bytes load(const Placement& placement, const std::byte* data) {
   namespace program = LANE_NAMESPACE;
@@ -34,7 +47,11 @@ Bytes load(const Placement& placement, const std::byte* data) {
   Bytes result = std::make_unique<DeviceArray<uint8_t>>(placement.device_bytes);
   auto* out = reinterpret_cast<float*>(result->data());
   const auto count = uint64_t(placement.shape.elements());
-  if (placement.layout == DeviceLayout::RotaryTable) {
+  if (placement.layout == DeviceLayout::Repacked) {
+    const int rows = int(placement.shape.rows), columns = int(placement.shape.columns);
+    expect_success(program::launch(nullptr, blocks_of(count / 32), dim3(kThreads), 0, repack_kernel(*placement.format),
+                                   result->data(), raw->data(), 0, rows, rows, columns));
+  } else if (placement.layout == DeviceLayout::RotaryTable) {
     const int pairs = int(placement.shape.columns / 2), entries = int(count / 2);
     expect_success(program::launch(nullptr, blocks_of(count), dim3(kThreads), 0, program::rotary_table, out,
                                    reinterpret_cast<const double*>(raw->data()), entries, pairs, placement.magnitude));

@@ -2,6 +2,7 @@
 // other, bit for bit. Float activations and a float cache: nothing is rounded that the oracle does not round.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -33,11 +34,13 @@ struct Compiled {
     int64_t rows;
   };
 
+  /// Streams matrices only where asked to, on every chip alike.
   Compiled(const std::string& name, const std::vector<Form>& forms, Activations activations = Activations::F32,
-           const std::vector<std::string>& hold = {})
+           const std::vector<std::string>& hold = {}, bool stream = false)
       : golden(load_case(name)) {
     options.activations = activations;
     options.hold = hold;
+    options.stream = stream;
     options.ctx = kContext;
     options.kv = KvType::F32;
     options.chip = device_chip().name;
@@ -94,8 +97,7 @@ double divergence(const TopLogits& top, const std::vector<float>& logits) {
 }
 
 /// The mean divergence of a decode over the case's tokens.
-double mean_divergence(const std::string& name, Activations activations, const std::vector<std::string>& hold = {}) {
-  const Compiled model(name, {{FormKind::Decode, 1}}, activations, hold);
+double mean_divergence(const Compiled& model) {
   ScheduleExecutor executor(model.checkpoint, model.weights, model.schedules[0].state_stride, 1);
   const std::vector<int> ids = model.all_ids();
   double sum = 0;
@@ -106,10 +108,15 @@ double mean_divergence(const std::string& name, Activations activations, const s
   return sum / double(ids.size() - 1);
 }
 
+const std::vector<Compiled::Form> kDecode = {{FormKind::Decode, 1}};
+const std::vector<Compiled::Form> kWithChunks = {
+    {FormKind::Decode, 1}, {FormKind::Prefill, 4}, {FormKind::Prefill, 16}};
+const std::vector<Compiled::Form> kWithBatch = {{FormKind::Decode, 1}, {FormKind::Batch, 3}};
+
 class GoldenSchedule : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenSchedule, DecodesAsTheOracle) {
-  const Compiled model(GetParam(), {{FormKind::Decode, 1}});
+  const Compiled model(GetParam(), kDecode);
   const Schedule& decode = model.schedules[0];
   ScheduleExecutor executor(model.checkpoint, model.weights, decode.state_stride, 1);
   const std::vector<int> ids = model.all_ids();
@@ -123,18 +130,17 @@ TEST_P(GoldenSchedule, DecodesAsTheOracle) {
 
 /// The bounds of docs/numerics.md.
 TEST_P(GoldenSchedule, StaysWithinTheDivergenceOfItsActivations) {
-  const double float_divergence = mean_divergence(GetParam(), Activations::F32);
+  const double float_divergence = mean_divergence(Compiled(GetParam(), kDecode));
   EXPECT_LE(float_divergence, 1e-8);
   if (GetParam().ends_with("-f32") || GetParam().ends_with("-f16") || GetParam().ends_with("-bf16")) return;
-  const double two_words = mean_divergence(GetParam(), Activations::Int8x2);
-  const double one_word = mean_divergence(GetParam(), Activations::Int8, {"all"});
+  const double two_words = mean_divergence(Compiled(GetParam(), kDecode, Activations::Int8x2));
+  const double one_word = mean_divergence(Compiled(GetParam(), kDecode, Activations::Int8, {"all"}));
   EXPECT_LE(two_words, 1e-6);
   EXPECT_LE(one_word, 2e-2);
 }
 
 /// The prompt in chunks of 16, 4 and 1 leaves the state and the logits that as many decode steps leave.
-TEST_P(GoldenSchedule, PrefillsAsItDecodes) {
-  const Compiled model(GetParam(), {{FormKind::Decode, 1}, {FormKind::Prefill, 4}, {FormKind::Prefill, 16}});
+void expect_chunks_as_decoded(const Compiled& model) {
   const Schedule& decode = model.schedules[0];
   ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
   ScheduleExecutor chunked(model.checkpoint, model.weights, decode.state_stride, 2);
@@ -153,9 +159,10 @@ TEST_P(GoldenSchedule, PrefillsAsItDecodes) {
   EXPECT_EQ(chunked.state(0), std::vector<uint8_t>(size_t(decode.state_stride)));
 }
 
+TEST_P(GoldenSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(Compiled(GetParam(), kWithChunks)); }
+
 /// Three sequences at different positions, in slots out of order: each gets the bits it gets alone.
-TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) {
-  const Compiled model(GetParam(), {{FormKind::Decode, 1}, {FormKind::Batch, 3}});
+void expect_batch_as_alone(const Compiled& model) {
   const Schedule &decode = model.schedules[0], &batch = model.schedules[1];
   ScheduleExecutor alone(model.checkpoint, model.weights, decode.state_stride, 3);
   ScheduleExecutor together(model.checkpoint, model.weights, decode.state_stride, 3);
@@ -177,6 +184,8 @@ TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) {
     EXPECT_EQ(alone.state(slots[s]), together.state(slots[s]));
   }
 }
+
+TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(Compiled(GetParam(), kWithBatch)); }
 
 /// Each rule that fires, and all of them together, against the launches kept apart: the same bits in the logits and in
 /// the state.
@@ -207,12 +216,46 @@ TEST_P(GoldenSchedule, ComputesFusedWhatItComputesHeld) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), [](const auto& tested) {
+std::string test_name(const testing::TestParamInfo<std::string>& tested) {
   std::string name = tested.param;
   for (char& c : name)
     if (c == '-') c = '_';
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), test_name);
+
+/// Matrices repacked and streamed, where the case has such.
+class StreamedSchedule : public testing::TestWithParam<std::string> {
+ protected:
+  static Compiled streamed(const std::vector<Compiled::Form>& forms, const std::vector<std::string>& hold = {}) {
+    return Compiled(GetParam(), forms, Activations::Int8x2, hold, true);
+  }
+};
+
+bool launches_streamed(const Schedule& schedule) {
+  return std::any_of(schedule.launches.begin(), schedule.launches.end(),
+                     [](const Launch& l) { return l.kernel->name.starts_with("streamed_"); });
+}
+
+/// Fused or held: a norm or a gate inside a streamed product rounds elsewhere than apart, so both have the bound of
+/// their activations and not each other's bits.
+TEST_P(StreamedSchedule, StaysWithinTheDivergenceOfItsActivations) {
+  const Compiled fused = streamed(kDecode), held = streamed(kDecode, {"all"});
+  ASSERT_TRUE(launches_streamed(fused.schedules[0]) && launches_streamed(held.schedules[0]));
+  EXPECT_LT(fused.schedules[0].launches.size(), held.schedules[0].launches.size());
+  EXPECT_LE(mean_divergence(fused), 1e-6);
+  EXPECT_LE(mean_divergence(held), 1e-6);
+}
+
+TEST_P(StreamedSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(streamed(kWithChunks)); }
+TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(streamed(kWithBatch)); }
+
+INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
+                         testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m", "llama-bf16",
+                                         "llama-f16", "llama-q4_k", "llama-q4_k_m", "llama-q5_0", "llama-q6_k",
+                                         "llama-q8_0", "mixtral-q4_k_m", "phi3-q4_k_m", "qwen2-q4_k_m", "qwen35-q8_0",
+                                         "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
+                         test_name);
 
 }  // namespace
 }  // namespace lane::test

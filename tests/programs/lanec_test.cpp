@@ -114,6 +114,16 @@ TEST_F(Lanec, DryRunWritesNothing) {
   expect_refusal(small, 5, {"Memory: needs", "has 1000"});
 }
 
+TEST_F(Lanec, StreamsOnChipsThatCan) {
+  const auto plan = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"compile", model_, "--emit", "plan"};
+    words.insert(words.end(), more.begin(), more.end());
+    return lanec(words);
+  };
+  expect_refusal(plan({"--chip", "sm_80", "--stream"}), 2, {"--stream", "sm_80", "bulk copies"});
+  EXPECT_EQ(plan({"--chip", "sm_80"}).out.find("streamed_"), std::string::npos);
+}
+
 TEST_F(Lanec, TheOutputMayNotBeTheInput) {
   const std::string before = read_file(model_);
   expect_refusal(lanec({"compile", model_, "-o", model_, "--chip", "host"}), 2, {"the input itself"});

@@ -1,0 +1,58 @@
+// The streamed products that schedules of the golden cases launch.
+#include "kernels/registered.h"
+#include "layout/all.cuh"
+#include "layout/row_lookup.cuh"
+#include "ops/streamed_product.cuh"
+
+namespace lane::test {
+namespace {
+
+using program::RepackedBF16;
+using program::RepackedF16;
+using program::RepackedQ4_K;
+using program::RepackedQ5_0;
+using program::RepackedQ6_K;
+using program::RepackedQ8_0;
+
+std::string arguments(std::initializer_list<std::string_view> layouts, int columns, int words) {
+  std::string text = "<";
+  for (const std::string_view layout : layouts) text += "Repacked" + std::string(layout) + ", ";
+  return text + std::to_string(columns) + ", " + std::to_string(words) + ">";
+}
+
+template <class L, int Columns, int Words>
+void add_product(Registry& registry, std::string_view l) {
+  registry["streamed_product" + arguments({l}, Columns, Words)] =
+      registered(program::streamed_product<L, Columns, Words>);
+}
+template <class L, class Last, int Columns, int Words>
+void add_products(Registry& registry, std::string_view l, std::string_view last) {
+  registry["streamed_products" + arguments({l, l, last}, Columns, Words)] =
+      registered(program::streamed_products<L, L, Last, Columns, Words>);
+}
+
+/// What a layer of one format launches.
+template <class L, int Words>
+void add_layer(Registry& registry, std::string_view l) {
+  add_product<L, 256, Words>(registry, l);
+  add_product<L, 512, Words>(registry, l);
+  add_products<L, L, 256, Words>(registry, l, l);
+  registry["streamed_gated_product" + arguments({l}, 256, Words)] =
+      registered(program::streamed_gated_product<L, 256, Words>);
+  registry["repacked_row_lookup<Repacked" + std::string(l) + ">"] = registered(program::repacked_row_lookup<L>);
+}
+
+}  // namespace
+
+void add_streamed_products(Registry& registry) {
+  add_layer<RepackedBF16, 0>(registry, "BF16");
+  add_layer<RepackedF16, 0>(registry, "F16");
+  add_layer<RepackedQ4_K, 2>(registry, "Q4_K");
+  add_layer<RepackedQ5_0, 2>(registry, "Q5_0");
+  add_layer<RepackedQ6_K, 2>(registry, "Q6_K");
+  add_layer<RepackedQ8_0, 2>(registry, "Q8_0");
+  add_products<RepackedQ4_K, RepackedQ6_K, 256, 2>(registry, "Q4_K", "Q6_K");
+  add_product<RepackedQ8_0, 128, 2>(registry, "Q8_0");
+}
+
+}  // namespace lane::test
