@@ -77,8 +77,6 @@ struct Kernel {
   /// The C++ types of its parameters, in order: "float* out, const float* x, …": printed in docs/kernels.md and checked
   /// against Args.
   std::string_view parameters;
-  /// It may start before the launch ahead of it in its stream has ended: it waits by itself.
-  bool dependent = false;
 };
 std::span<const Kernel> kernels();
 const Kernel& kernel(std::string_view name);

@@ -1,5 +1,11 @@
 // The only way to launch a kernel. cudaLaunchKernelEx, unlike <<<>>>, can be read by a C++ compiler and allows
 // dependent launches.
+//
+// note [dependent launches]
+// A kernel of a step may start before the one ahead of it in its stream has ended, where the chip allows that. So every
+// kernel calls await_producer(), in every thread: before it, nothing is read that a launch of the same step writes, and
+// nothing is written. Then a launch ends only after all launches before it, and waiting for the one just ahead is
+// waiting for them all. What no step writes, such as weights, may be read earlier.
 #pragma once
 #include "base/check.cuh"
 
@@ -53,6 +59,13 @@ __device__ __forceinline__ void admit_consumer() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
+}
+
+/// The first statement of a kernel that has nothing to do ahead of its producer: it may be launched dependently, and so
+/// may the one after it.
+__device__ __forceinline__ void follow_producer() {
+  admit_consumer();
+  await_producer();
 }
 
 }  // namespace LANE_NAMESPACE

@@ -7,7 +7,7 @@ namespace LANE_NAMESPACE {
 
 constexpr int kWarpLanes = 32;
 /// The lane that holds warp_sum_to_leader's result.
-constexpr int kWarpLeader = 31;
+[[maybe_unused]] constexpr int kWarpLeader = 31;
 
 __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x & 31u); }
 __device__ __forceinline__ int warp_index() { return static_cast<int>(threadIdx.x >> 5); }

@@ -1,5 +1,6 @@
 // What stands between the projections and the attention, in one launch: q/k norm by head, rotary, the cache writes.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/cache.cuh"
 #include "ops/row_norm.cuh"
 
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kWarpLanes)
                      const float* q_norm, const float* k_norm, const float* table, const int* pos, const int* slots,
                      int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int value_width,
                      int turned, int neighbours, float epsilon) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(float, shared);
   const int item = blockIdx.x, token = blockIdx.y;
   const int64_t position = position_of(token, pos, rows_per_sequence);

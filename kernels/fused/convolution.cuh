@@ -1,5 +1,6 @@
 // A short convolution with what follows it: its activation, and the ring's shift.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/elementwise.cuh"
 #include "ops/recurrent.cuh"
 
@@ -14,6 +15,7 @@ struct Identity {
 template <class F>
 __global__ void convolve(float* out, uint8_t* state, const float* x, const float* w, const int* slots,
                          int64_t state_stride, int count, int channels, int taps, int rows_per_sequence) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int sequence = i / channels, channel = i % channels;

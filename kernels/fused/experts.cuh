@@ -1,6 +1,7 @@
 // Routed experts in few launches. A and what is said of it: fused/activations.cuh; each block prepares the one
 // activation row that it reads.
 #pragma once
+#include "base/launch.cuh"
 #include "fused/activations.cuh"
 #include "ops/elementwise.cuh"
 #include "ops/experts.cuh"
@@ -10,6 +11,7 @@ namespace LANE_NAMESPACE {
 /// top_choice by r, then chosen_share by `scores`. Grid: a warp a token.
 __global__ void route(int* ids, float* share, const float* r, const float* bias, const float* scores, int experts,
                       int count, int groups, int kept, int choose_by, int by, int normalised, float factor) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(float, shared);
   const int64_t token = blockIdx.x;
   int* chosen = ids + token * count;
@@ -34,6 +36,7 @@ template <class A, class Q>
 __global__ void __launch_bounds__(kProductThreads)
     chosen_product(float* out, const uint8_t* w, const float* bias, const float* x, const int* chosen, int count,
                    int rows, int columns, int x_rows) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const int64_t i = blockIdx.y;
   const uint8_t* prepared = A::prepare(shared, x + i * x_rows / count * columns, nullptr, 0.0f, columns, 1);
@@ -48,6 +51,7 @@ __global__ void __launch_bounds__(kProductThreads)
     chosen_gated_product(float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias,
                          const float* up_bias, const float* x, const int* chosen, float limit, float slope, int count,
                          int rows, int columns, int x_rows) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const int64_t i = blockIdx.y;
   const uint8_t* prepared = A::prepare(shared, x + i * x_rows / count * columns, nullptr, 0.0f, columns, 1);

@@ -3,6 +3,7 @@
 // sqrt(mean(x^2) + epsilon) * norm. Any bias or residual may be null. Launch: kProductThreads threads, any number of
 // blocks; every block prepares all tokens' activations in its dynamic shared memory, so these are for few tokens.
 #pragma once
+#include "base/launch.cuh"
 #include "fused/activations.cuh"
 #include "ops/elementwise.cuh"
 
@@ -13,6 +14,7 @@ template <class A, class Q>
 __global__ void __launch_bounds__(kProductThreads)
     product(float* out, const uint8_t* w, const float* bias, const float* residual, const float* x, const float* norm,
             float epsilon, int rows, int columns, int tokens) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const uint8_t* prepared = A::prepare(shared, x, norm, epsilon, columns, tokens);
   product_rows(ProductPlaces{out, w, row_bytes<Q>(columns), rows, rows, 0, 1, bias, residual},
@@ -26,6 +28,7 @@ __global__ void __launch_bounds__(kProductThreads)
     products(float* out0, float* out1, float* out2, const uint8_t* w0, const uint8_t* w1, const uint8_t* w2,
              const float* bias0, const float* bias1, const float* bias2, const float* x, const float* norm,
              float epsilon, int rows0, int rows1, int rows2, int blocks0, int blocks1, int columns, int tokens) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const uint8_t* prepared = A::prepare(shared, x, norm, epsilon, columns, tokens);
   const int block = static_cast<int>(blockIdx.x), blocks2 = static_cast<int>(gridDim.x) - blocks0 - blocks1;
@@ -60,6 +63,7 @@ template <class A, class Qg, class Qu, class G>
 __global__ void __launch_bounds__(kProductThreads)
     gated_product(float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* x, const float* norm,
                   float epsilon, float limit, float slope, int rows, int columns, int tokens) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const uint8_t* prepared = A::prepare(shared, x, norm, epsilon, columns, tokens);
   const auto gate_x = A::template rows<Qg>(prepared, columns);

@@ -1,5 +1,6 @@
 // Rows of a repacked matrix as floats: a token's embedding.
 #pragma once
+#include "base/launch.cuh"
 #include "layout/packing.cuh"
 
 namespace LANE_NAMESPACE {
@@ -11,6 +12,7 @@ constexpr int kRepackedLookupThreads = 128;
 template <class L>
 __global__ void __launch_bounds__(kRepackedLookupThreads)
     repacked_row_lookup(float* out, const uint8_t* w, const int* ids, int count, int columns, int rows) {
+  follow_producer();
   const int row_block = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int64_t i = blockIdx.y;
   if (i >= count || row_block >= columns / kBlockColumns) return;

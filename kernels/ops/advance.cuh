@@ -1,6 +1,7 @@
 // The end of a step: what the next one reads.
 #pragma once
 #include "base/device.cuh"
+#include "base/launch.cuh"
 #include "base/namespace.h"
 
 namespace LANE_NAMESPACE {
@@ -8,6 +9,7 @@ namespace LANE_NAMESPACE {
 /// tokens[s] = next[s] and pos[s] += rows_per_sequence: the chosen token is fed, and no host is asked. A
 /// step that chooses nothing has no `next` (null). A thread a sequence.
 __global__ void advance(int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence) {
+  follow_producer();
   const int s = blockIdx.x * blockDim.x + threadIdx.x;
   if (s >= sequences) return;
   if (next) tokens[s] = next[s];

@@ -1,5 +1,6 @@
 // Attention of one query head of one token over the rows of a sequence's cache.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/block.cuh"
 #include "ops/cache.cuh"
 
@@ -32,6 +33,7 @@ template <class Cache>
 __global__ void attention(float* out, const float* q, const uint8_t* keys, const uint8_t* values, const float* sinks,
                           const int* pos, const int* slots, int64_t state_stride, int rows_per_sequence, int heads,
                           int groups, int width, int value_width, float scale, int window, float limit) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(float, shared);
   __shared__ float scratch[kMostWarps];
   __shared__ double scratch_sum[kMostWarps];

@@ -1,6 +1,7 @@
 // What an attention cache is made of. A cache's row is `columns` values of one position, all heads side by side. A
 // sequence's state lies at state + slots[sequence] * state_stride bytes.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/position.cuh"
 
 namespace LANE_NAMESPACE {
@@ -44,6 +45,7 @@ struct Q8Cache {
 template <class Cache>
 __global__ void cache_write(uint8_t* state, const float* x, const int* pos, const int* slots, int64_t state_stride,
                             int count, int columns, int rows_per_sequence) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int blocks = columns / Cache::kElements, token = i / blocks, block = i % blocks;

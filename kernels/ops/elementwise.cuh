@@ -1,6 +1,7 @@
 // Functions of one or two values, a thread each. All arrays are float32, contiguous.
 #pragma once
 #include "base/device.cuh"
+#include "base/launch.cuh"
 #include "base/namespace.h"
 
 namespace LANE_NAMESPACE {
@@ -46,6 +47,7 @@ struct Clamp {
 /// out[i] = F(x[i]) for i < count; grid: a thread an element. `out` may be `x`.
 template <class F>
 __global__ void map(float* out, const float* x, int count, float parameter) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) out[i] = F::apply(x[i], parameter);
 }
@@ -61,6 +63,7 @@ struct Multiply {
 /// row.
 template <class F>
 __global__ void combine(float* out, const float* x, const float* y, int count, int columns, int y_row, int y_column) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int row = i / columns, column = i % columns;
@@ -87,6 +90,7 @@ struct ClampedGate {
 /// out[i] = G(g[i], u[i]); grid: a thread an element.
 template <class G>
 __global__ void gate(float* out, const float* g, const float* u, int count, float limit, float slope) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) out[i] = G::apply(g[i], u[i], limit, slope);
 }
@@ -94,6 +98,7 @@ __global__ void gate(float* out, const float* g, const float* u, int count, floa
 /// out[t][h] = exp(rate[h] * softplus(a[t][h] + dt[h])): how much of a delta-rule memory a step keeps. `rate` is
 /// negative.
 __global__ void decay(float* out, const float* a, const float* dt, const float* rate, int count, int heads) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) out[i] = expf(rate[i % heads] * softplus_of(a[i] + dt[i % heads]));
 }

@@ -1,5 +1,6 @@
 // Routed experts: which ones a token takes, with what share, and the sum of what they give. E experts, `count` chosen.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/block.cuh"
 #include "ops/greatest.cuh"
 
@@ -96,6 +97,7 @@ __device__ inline void choose_experts(int* chosen, float* shared, const float* r
 /// ids[t] = the experts chosen by r[t]. Grid: a warp a token.
 __global__ void top_choice(int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept,
                            int by) {
+  follow_producer();
   LANE_DYNAMIC_SHARED(float, shared);
   const int64_t token = blockIdx.x;
   choose_experts(ids + token * count, shared, r + token * experts, bias, experts, count, groups, kept, by);
@@ -117,12 +119,14 @@ __device__ inline void share_chosen(float* share, const float* scores, const int
 /// share[t] = the shares of the experts ids[t] by the scores r[t]. Grid: a warp a token.
 __global__ void chosen_share(float* share, const float* r, const int* ids, int experts, int count, int by,
                              int normalised, float factor) {
+  follow_producer();
   const int64_t token = blockIdx.x;
   share_chosen(share + token * count, r + token * experts, ids + token * count, experts, count, by, normalised, factor);
 }
 
 /// out[t][i][c] = y[t][i][c] + bias[ids[t][i]][c]. `total` is tokens * count * columns.
 __global__ void expert_bias(float* out, const float* y, const float* bias, const int* ids, int total, int columns) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < total) out[i] = y[i] + bias[int64_t(ids[i / columns]) * columns + i % columns];
 }
@@ -131,6 +135,7 @@ __global__ void expert_bias(float* out, const float* y, const float* bias, const
 /// columns.
 __global__ void expert_sum(float* out, const float* d, const float* share, const float* residual, int total, int count,
                            int columns) {
+  follow_producer();
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= total) return;
   const int token = at / columns, column = at % columns;

@@ -1,5 +1,6 @@
 // The greatest of a row's logits: the next token of a greedy choice. Two launches: parts of the row, then the parts.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/block.cuh"
 
 namespace LANE_NAMESPACE {
@@ -29,6 +30,7 @@ __device__ inline Best block_best(Best best, float* values, int* indices) {
 /// values[row][part], indices[row][part] = the best of the part's share of the row. Grid: (parts, rows). Shares are
 /// interleaved by block.
 __global__ void greatest_parts(float* values, int* indices, const float* x, int columns) {
+  follow_producer();
   __shared__ float scratch_values[kMostWarps];
   __shared__ int scratch_indices[kMostWarps];
   const float* row = x + int64_t(blockIdx.y) * columns;
@@ -44,6 +46,7 @@ __global__ void greatest_parts(float* values, int* indices, const float* x, int 
 /// next[row] = the zero-based index of the row's greatest value, the lowest on ties; 0 where no value is a number.
 /// Grid: a block a row.
 __global__ void greatest(int* next, const float* values, const int* indices, int parts) {
+  follow_producer();
   __shared__ float scratch_values[kMostWarps];
   __shared__ int scratch_indices[kMostWarps];
   Best best = nothing_yet();

@@ -2,6 +2,7 @@
 // block's elements, `rows` any number. Sums are in double (ops/product_rows.cuh). Launch: kProductThreads threads;
 // grid.x any number of blocks (a warp takes ceil(rows / warps) consecutive rows), grid.y as each kernel says.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/product_rows.cuh"
 
 namespace LANE_NAMESPACE {
@@ -10,6 +11,7 @@ namespace LANE_NAMESPACE {
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     matrix_product(float* out, const uint8_t* w, const float* x, int rows, int columns, int tokens) {
+  follow_producer();
   matrix_rows<Q>(out, w, FloatActivations<Q>{x, columns}, rows, tokens);
 }
 
@@ -17,6 +19,7 @@ __global__ void __launch_bounds__(kProductThreads)
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     head_product(float* out, const uint8_t* w, const float* x, int heads, int rows, int columns, int tokens) {
+  follow_producer();
   head_rows<Q>(out, w, FloatActivations<Q>{x, columns}, heads, rows, tokens);
 }
 
@@ -27,6 +30,7 @@ template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     expert_product(float* out, const uint8_t* w, const float* x, const int* chosen, int count, int rows, int columns,
                    int x_rows) {
+  follow_producer();
   expert_rows<Q>(out, w, FloatActivations<Q>{x, columns}, chosen, count, rows, x_rows);
 }
 

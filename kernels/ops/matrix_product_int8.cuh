@@ -6,6 +6,7 @@
 // explicit fmaf. So the bits are the same on every chip.
 #pragma once
 #include "base/dot.cuh"
+#include "base/launch.cuh"
 #include "ops/product_rows.cuh"
 #include "ops/quantize.cuh"
 
@@ -52,22 +53,26 @@ struct QuantizedActivations {
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     matrix_product_int8x2(float* out, const uint8_t* w, const uint8_t* x, int rows, int columns, int tokens) {
+  follow_producer();
   matrix_rows<Q>(out, w, QuantizedActivations<Q, 2>(x, columns), rows, tokens);
 }
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     matrix_product_int8(float* out, const uint8_t* w, const uint8_t* x, int rows, int columns, int tokens) {
+  follow_producer();
   matrix_rows<Q>(out, w, QuantizedActivations<Q, 1>(x, columns), rows, tokens);
 }
 
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     head_product_int8x2(float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens) {
+  follow_producer();
   head_rows<Q>(out, w, QuantizedActivations<Q, 2>(x, columns), heads, rows, tokens);
 }
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     head_product_int8(float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens) {
+  follow_producer();
   head_rows<Q>(out, w, QuantizedActivations<Q, 1>(x, columns), heads, rows, tokens);
 }
 
@@ -75,12 +80,14 @@ template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     expert_product_int8x2(float* out, const uint8_t* w, const uint8_t* x, const int* chosen, int count, int rows,
                           int columns, int x_rows) {
+  follow_producer();
   expert_rows<Q>(out, w, QuantizedActivations<Q, 2>(x, columns), chosen, count, rows, x_rows);
 }
 template <class Q>
 __global__ void __launch_bounds__(kProductThreads)
     expert_product_int8(float* out, const uint8_t* w, const uint8_t* x, const int* chosen, int count, int rows,
                         int columns, int x_rows) {
+  follow_producer();
   expert_rows<Q>(out, w, QuantizedActivations<Q, 1>(x, columns), chosen, count, rows, x_rows);
 }
 

@@ -1,5 +1,6 @@
 // Norms. A block normalises one run of `width` values: a row, or a head of it. Sums are double.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/row_norm.cuh"
 
 namespace LANE_NAMESPACE {
@@ -9,6 +10,7 @@ namespace LANE_NAMESPACE {
 /// x. Any of the three may be null.
 __global__ void rms_norm(float* out, const float* x, const float* weight, const float* bias, const float* residual,
                          int width, int weight_columns, float epsilon) {
+  follow_producer();
   __shared__ double scratch[kMostWarps];
   const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
   const float inverse = rms_factor(x + start, width, epsilon, scratch);
@@ -23,6 +25,7 @@ __global__ void rms_norm(float* out, const float* x, const float* weight, const 
 /// the centred values: no cancellation where the mean is large.
 __global__ void layer_norm(float* out, const float* x, const float* weight, const float* bias, int width,
                            int weight_columns, float epsilon) {
+  follow_producer();
   __shared__ double scratch[kMostWarps];
   const int64_t start = int64_t(blockIdx.x) * width, first = start % weight_columns;
   double sum = 0;
@@ -42,6 +45,7 @@ __global__ void layer_norm(float* out, const float* x, const float* weight, cons
 
 /// out = x / sqrt(sum(x^2) + epsilon), for runs of `width` values; grid: a block a run.
 __global__ void length_norm(float* out, const float* x, int width, float epsilon) {
+  follow_producer();
   __shared__ double scratch[kMostWarps];
   const int64_t start = int64_t(blockIdx.x) * width;
   double squares = 0;

@@ -2,6 +2,7 @@
 // stands at pos[sequence] + row.
 #pragma once
 #include "base/device.cuh"
+#include "base/launch.cuh"
 #include "base/namespace.h"
 
 namespace LANE_NAMESPACE {
@@ -37,6 +38,7 @@ __device__ inline float rotated_value(const float* head, const float* angles, in
 /// heads * width and `count` is tokens * columns.
 __global__ void rotation(float* out, const float* x, const float* table, const int* pos, int count, int columns,
                          int rows_per_sequence, int width, int turned, int neighbours) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int within = i % columns % width;
@@ -47,6 +49,7 @@ __global__ void rotation(float* out, const float* x, const float* table, const i
 /// out = x * (1 + factor * ln(1 + floor(position / length))): queries that grow with the position.
 __global__ void position_scale(float* out, const float* x, const int* pos, int count, int columns,
                                int rows_per_sequence, float factor, int length) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int position = position_of(i / columns, pos, rows_per_sequence);

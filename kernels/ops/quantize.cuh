@@ -1,6 +1,7 @@
 // Activations as integers, 32 values a group: what `--activations int8x2` (two bytes a value, 15 bits and a sign) and
 // `int8` (one byte) multiply with. A row of activations is its groups one after the other.
 #pragma once
+#include "base/launch.cuh"
 #include "base/warp.cuh"
 #include "quant/group.cuh"
 
@@ -54,6 +55,7 @@ constexpr int kQuantizeThreads = 256;
 /// threads, any number of blocks; a warp takes a group at a time.
 template <int PLANES>
 __global__ void __launch_bounds__(kQuantizeThreads) quantize(uint8_t* out, const float* x, int rows, int columns) {
+  follow_producer();
   const int64_t groups = static_cast<int64_t>(rows) * (columns / kGroup);
   const int warps = static_cast<int>(gridDim.x * (blockDim.x / kWarpLanes));
   auto* to = reinterpret_cast<QuantizedGroup<PLANES>*>(out);

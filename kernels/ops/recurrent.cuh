@@ -1,6 +1,7 @@
 // Carried state that is not a cache: the ring of a short convolution and the memory of a delta rule. Both are float32,
 // at state + slots[sequence] * state_stride bytes.
 #pragma once
+#include "base/launch.cuh"
 #include "ops/block.cuh"
 
 namespace LANE_NAMESPACE {
@@ -30,6 +31,7 @@ __device__ inline void shift_channel(float* ring, const float* x, int held, int 
 /// out[t][c] = the convolution at token t. Grid: a thread a value; `count` is tokens * channels.
 __global__ void short_convolution(float* out, const uint8_t* state, const float* x, const float* w, const int* slots,
                                   int64_t state_stride, int count, int channels, int taps, int rows_per_sequence) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int token = i / channels, channel = i % channels, sequence = token / rows_per_sequence;
@@ -42,6 +44,7 @@ __global__ void short_convolution(float* out, const uint8_t* state, const float*
 /// channels; `held` the ring's rows.
 __global__ void shift(uint8_t* state, const float* x, const int* slots, int64_t state_stride, int count, int channels,
                       int held, int rows_per_sequence) {
+  follow_producer();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int sequence = i / channels, channel = i % channels;
@@ -60,6 +63,7 @@ constexpr int kDeltaPerLane = kMostDeltaWidth / kWarpLanes;
 __global__ void delta_rule(float* out, uint8_t* state, const float* q, const float* k, const float* v, const float* d,
                            const float* b, const int* slots, int64_t state_stride, int rows_per_sequence, int heads,
                            int groups, int width, int tiled, int keep) {
+  follow_producer();
   const int lane = lane_index();
   const int value = blockIdx.x * (blockDim.x / kWarpLanes) + warp_index();  // h * width + j
   if (value >= heads * width) return;

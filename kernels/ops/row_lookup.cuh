@@ -1,5 +1,6 @@
 // Rows of a weight matrix, dequantized: a token's embedding.
 #pragma once
+#include "base/launch.cuh"
 #include "base/warp.cuh"
 #include "quant/group.cuh"
 
@@ -12,6 +13,7 @@ constexpr int kLookupThreads = 128;
 template <class Q>
 __global__ void __launch_bounds__(kLookupThreads)
     row_lookup(float* out, const uint8_t* w, const int* ids, int count, int columns) {
+  follow_producer();
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), left = columns - group * kGroup;
   const int64_t i = blockIdx.y;
   if (i >= count || left <= 0) return;

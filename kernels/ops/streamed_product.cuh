@@ -17,11 +17,6 @@
 // vector stays in registers: reading it from shared memory for each row would take three times the shared bandwidth of
 // the weights.
 //
-// note [dependent launches]
-// These kernels may be launched dependently: nothing that a launch of the same step writes is read, and nothing
-// written, before await_producer(). Every thread waits, whether or not it reads: so a launch ends only after all
-// launches before it, and waiting for the one just ahead is waiting for them all.
-//
 // A row's sum: each lane's block, then the lanes as a tree (16, 8, 4, 2, 1 apart), then the slices in their order.
 //
 // note [short code]

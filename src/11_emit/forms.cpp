@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "lane/chip.h"
 #include "lane/error.h"
 #include "parts.h"
 
@@ -86,9 +87,10 @@ std::vector<std::pair<int, int>> open_ends(const Form& form) {
   return {last.begin(), last.end()};
 }
 
-/// Whether launch `i` may start before the one ahead of it has ended: it waits by itself, and for that one alone.
-bool overlaps(const Form& form, size_t i) {
-  return i > 0 && form.schedule.launches[i].kernel->dependent && form.branches.after[i].empty() &&
+/// Whether launch `i` may start before the one ahead of it has ended: every kernel waits for that one by itself (note
+/// [dependent launches]), and for that one alone.
+bool overlaps(const Form& form, const Chip& chip, size_t i) {
+  return chip.dependent_launch && i > 0 && form.branches.after[i].empty() &&
          form.branches.stream[i] == form.branches.stream[i - 1];
 }
 
@@ -109,6 +111,7 @@ int event_count(const Form& form) { return int(events_of(form).size() + open_end
 std::string step_function(const Form& form, const Lane& lane) {
   const std::map<int, int> events = events_of(form);
   const ArgPrinter printer{lane, form};
+  const Chip& chip = *find_chip(lane.options.chip);
   std::string text = fmt::format("LANE_STEP inline void {}(Step& s, const Memory& m) {{\n", step_name(form));
   for (size_t i = 0; i < form.schedule.launches.size(); ++i) {
     const Launch& launch = form.schedule.launches[i];
@@ -117,7 +120,7 @@ std::string step_function(const Form& form, const Lane& lane) {
       text += fmt::format("  s.wait({}, {});\n", events.at(a), stream);
     }
     if (const std::string what = comment(launch, form.graph); !what.empty()) text += fmt::format("  // {}\n", what);
-    text += launch_line(launch, overlaps(form, i), stream, printer);
+    text += launch_line(launch, overlaps(form, chip, i), stream, printer);
     if (events.count(int(i))) text += fmt::format("  s.record({}, {});\n", events.at(int(i)), stream);
   }
   int event = int(events.size());

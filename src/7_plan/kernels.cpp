@@ -36,18 +36,15 @@ constexpr std::array kKernels = {
     Kernel{"quantize", "ops/quantize.cuh", "uint8_t* out, const float* x, int rows, int columns"},
     Kernel{"streamed_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* weights, const float* x, const float* norm, float epsilon, const float* bias, "
-           "const float* residual, int rows, int rows_per_block, int ring",
-           true},
+           "const float* residual, int rows, int rows_per_block, int ring"},
     Kernel{"streamed_products", "ops/streamed_product.cuh",
            "float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* "
            "weights2, const float* x, const float* norm, float epsilon, const float* bias0, const float* bias1, const "
            "float* bias2, int rows0, int rows1, int rows2, int blocks0, int blocks1, int blocks2, int "
-           "rows_per_block0, int rows_per_block1, int rows_per_block2, int ring0, int ring1, int ring2",
-           true},
+           "rows_per_block0, int rows_per_block1, int rows_per_block2, int ring0, int ring1, int ring2"},
     Kernel{"streamed_gated_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const float* x, const float* norm, float epsilon, int "
-           "gelu, int rows, int rows_per_block, int ring",
-           true},
+           "gelu, int rows, int rows_per_block, int ring"},
     Kernel{"repacked_row_lookup", "layout/row_lookup.cuh",
            "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows"},
     Kernel{"rms_norm", "ops/norm.cuh",
