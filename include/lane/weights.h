@@ -45,6 +45,8 @@ struct RepackedFormat {
 };
 /// Null for a format that has no such layout.
 const RepackedFormat* find_repacked(const Format& format);
+/// int8 words of an activation that a matrix of this format is multiplied with; 0: it is float.
+int activation_words(const Options& options, const Format& format);
 
 struct Weights {
   std::vector<Placement> placements;         // ordered by first use in the decode form

@@ -129,4 +129,9 @@ constexpr StreamedGeometry streamed_geometry(int columns, const StreamedMatrix* 
   return g;
 }
 
+/// Whether a multiprocessor has the shared memory that such a block takes: long vectors of floats may not fit.
+constexpr bool has_shared(const StreamedGeometry& g, int shared_limit) {
+  return g.shared_bytes + streamed_static_bytes(g.threads / 32) <= shared_limit;
+}
+
 }  // namespace LANE_NAMESPACE

@@ -24,10 +24,8 @@ constexpr std::array kRepacked = {
 };
 
 /// Streamed products quantize their activations themselves and sum in float: what the other two choices ask for.
-bool streams(const Options& options) {
-  const Chip* chip = find_chip(options.chip);
-  return options.stream.value_or(chip && chip->bulk_copy) && options.fuse_quant &&
-         options.activations != Activations::F32;
+bool streams(const Options& options, const Chip& chip) {
+  return options.stream.value_or(chip.bulk_copy) && options.fuse_quant && options.activations != Activations::F32;
 }
 
 /// For each matrix, whether every op that reads it can read it repacked.
@@ -44,20 +42,36 @@ std::map<std::string, bool, std::less<>> readers_of(const std::vector<const Step
   return can;
 }
 
+/// Whether the streamed product takes the matrix.
+bool fits(const Placement& p, const RepackedFormat& repacked, int words, const Chip& chip) {
+  const int columns = int(p.shape.columns);
+  if (!kernels::streamed_fits(columns, false)) return false;
+  const kernels::StreamedMatrix matrix{repacked.bytes_256, int(p.shape.rows)};
+  return kernels::has_shared(
+      kernels::streamed_geometry(columns, &matrix, 1, false, words, chip.multiprocessors, chip.shared_bytes),
+      chip.shared_bytes);
+}
+
 }  // namespace
 
 void repack_matrices(Weights& weights, const std::vector<const StepGraph*>& graphs, const Options& options) {
-  if (!streams(options)) return;
+  const Chip* chip = find_chip(options.chip);
+  if (!chip || !streams(options, *chip)) return;
   const auto can = readers_of(graphs);
   for (Placement& p : weights.placements) {
     const RepackedFormat* repacked = p.is_matrix() ? find_repacked(*p.format) : nullptr;
     const auto reader = can.find(p.name);
-    const int columns = int(p.shape.columns);
     if (!repacked || p.shape.experts != 1 || reader == can.end() || !reader->second) continue;
-    if (!kernels::streamed_fits(columns, false)) continue;
+    if (!fits(p, *repacked, activation_words(options, *p.format), *chip)) continue;
+    const int columns = int(p.shape.columns);
     p.layout = DeviceLayout::Repacked;
     p.device_bytes = kernels::repacked_bytes(repacked->bytes_256, size_t(p.shape.rows), columns);
   }
+}
+
+int activation_words(const Options& options, const Format& format) {
+  if (options.activations == Activations::F32 || format.block_elements == 1) return kernels::kFloatActivations;
+  return options.activations == Activations::Int8x2 ? kernels::kTwoWords : kernels::kOneWord;
 }
 
 const RepackedFormat* find_repacked(const Format& format) {

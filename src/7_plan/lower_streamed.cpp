@@ -1,4 +1,6 @@
 // Launches of streamed products: ops/streamed_product.cuh. Token t is blockIdx.y.
+#include <algorithm>
+
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
 #include "ops/streamed_geometry.h"
@@ -12,32 +14,29 @@ const Placement& matrix_of(const Weights& weights, const StepOp& product) {
   return weights.placements[size_t(product.operands[0].index)];
 }
 
-/// int8 words of an activation; 0 for floats.
-int words_of(const Lowering& to, const Format& format) {
-  const ActivationKind kind = activation_kind(to.options(), format);
-  return kind == ActivationKind::Floats   ? kernels::kFloatActivations
-         : kind == ActivationKind::Int8x2 ? kernels::kTwoWords
-                                          : kernels::kOneWord;
-}
-
 struct Streamed {
   std::vector<const Placement*> matrices;
   int columns = 0, words = 0;
   kernels::StreamedGeometry geometry;
 };
-Streamed streamed(const Lowering& to, const std::vector<const StepOp*>& products, bool gated) {
+/// `options` and `chip` as the planner has them; products of matrices with one width.
+Streamed streamed(const Weights& weights, const Options& options, const Chip& chip,
+                  const std::vector<const StepOp*>& products, bool gated) {
   Streamed s;
   std::vector<kernels::StreamedMatrix> shapes;
   for (const StepOp* product : products) {
-    const Placement& p = matrix_of(to.weights(), *product);
+    const Placement& p = matrix_of(weights, *product);
     s.matrices.push_back(&p);
     shapes.push_back({find_repacked(*p.format)->bytes_256, int(p.shape.rows)});
   }
   s.columns = int(s.matrices[0]->shape.columns);
-  s.words = words_of(to, *s.matrices[0]->format);
+  s.words = activation_words(options, *s.matrices[0]->format);
   s.geometry = kernels::streamed_geometry(s.columns, shapes.data(), gated ? 1 : int(shapes.size()), gated, s.words,
-                                          to.chip().multiprocessors, to.chip().shared_bytes);
+                                          chip.multiprocessors, chip.shared_bytes);
   return s;
+}
+Streamed streamed(const Lowering& to, const std::vector<const StepOp*>& products, bool gated) {
+  return streamed(to.weights(), to.options(), to.chip(), products, gated);
 }
 
 /// Layouts, columns and words: the kernels' template arguments.
@@ -64,11 +63,17 @@ bool is_streamed(const Weights& weights, const StepOp& product) {
 
 bool streams_norm(int64_t columns) { return columns <= kernels::kStreamedMaxNormed; }
 
-bool streams_gate(const Weights& weights, const StepOp& gate, const StepOp& up, const StepOp& of) {
-  if (!is_streamed(weights, gate) || !is_streamed(weights, up)) return false;
-  const Placement &g = matrix_of(weights, gate), &u = matrix_of(weights, up);
+bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products) {
+  return std::all_of(products.begin(), products.end(), [&](const StepOp* p) { return is_streamed(c.weights, *p); }) &&
+         kernels::has_shared(streamed(c.weights, c.options, c.chip, products, false).geometry, c.chip.shared_bytes);
+}
+
+bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of) {
+  if (!is_streamed(c.weights, gate) || !is_streamed(c.weights, up)) return false;
+  const Placement &g = matrix_of(c.weights, gate), &u = matrix_of(c.weights, up);
   return (of.kind == OpKind::SiluGate || of.kind == OpKind::GeluGate) && g.format == u.format && g.shape == u.shape &&
-         kernels::streamed_fits(int(g.shape.columns), true);
+         kernels::streamed_fits(int(g.shape.columns), true) &&
+         kernels::has_shared(streamed(c.weights, c.options, c.chip, {&gate, &up}, true).geometry, c.chip.shared_bytes);
 }
 
 void lower_streamed_product(Lowering& to, const StepOp& op) {

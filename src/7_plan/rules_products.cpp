@@ -53,8 +53,7 @@ StepOp with_residual(const RuleContext& c) {
 
 bool gates(const RuleContext& c) {
   const StepOp &g = c.op("g"), &u = c.op("u");
-  if ((is_streamed(c.weights, g) || is_streamed(c.weights, u)) && !streams_gate(c.weights, g, u, c.op("a")))
-    return false;
+  if ((is_streamed(c.weights, g) || is_streamed(c.weights, u)) && !streams_gate(c, g, u, c.op("a"))) return false;
   return !g.parts.any() && !u.parts.any() && few_tokens(c, g, c.value("x")) && kind_of(c, g) == kind_of(c, u) &&
          can_prepare(c, g, c.value("x"), false);
 }
@@ -70,11 +69,14 @@ StepOp gated(const RuleContext& c) {
 
 bool shares_input(const RuleContext& c, std::initializer_list<std::string_view> labels) {
   const StepOp& first = c.op("p");
+  std::vector<const StepOp*> products;
+  for (const std::string_view label : labels) products.push_back(&c.op(label));
+  const bool streamed =
+      std::any_of(products.begin(), products.end(), [&](const StepOp* p) { return is_streamed(c.weights, *p); });
+  if (streamed && !streams_together(c, products)) return false;
   return few_tokens(c, first, c.value("x")) && can_prepare(c, first, c.value("x"), false) &&
-         std::all_of(labels.begin(), labels.end(), [&](std::string_view label) {
-           const StepOp& p = c.op(label);
-           return absent(p.parts.residual) && absent(p.parts.norm) && kind_of(c, p) == kind_of(c, first) &&
-                  is_streamed(c.weights, p) == is_streamed(c.weights, first);
+         std::all_of(products.begin(), products.end(), [&](const StepOp* p) {
+           return absent(p->parts.residual) && absent(p->parts.norm) && kind_of(c, *p) == kind_of(c, first);
          });
 }
 StepOp together(const RuleContext& c, std::initializer_list<std::string_view> labels) {

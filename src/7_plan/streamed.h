@@ -1,6 +1,7 @@
 // Products of repacked matrices: what the streamed kernels can take.
 #pragma once
 #include "7_plan/activations.h"
+#include "7_plan/rules.h"
 #include "7_plan/step.h"
 
 namespace lane {
@@ -9,7 +10,9 @@ namespace lane {
 bool is_streamed(const Weights& weights, const StepOp& product);
 /// Whether the kernels norm an input of so many columns themselves.
 bool streams_norm(int64_t columns);
+/// Whether one launch computes the products, of one vector.
+bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products);
 /// Whether one launch computes both products and their gate.
-bool streams_gate(const Weights& weights, const StepOp& gate, const StepOp& up, const StepOp& of);
+bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of);
 
 }  // namespace lane

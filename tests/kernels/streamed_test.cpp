@@ -237,6 +237,10 @@ TEST(StreamedGeometry, SplitsEveryRowOnceAndFitsTheChip) {
       EXPECT_GE(g.share[0].ring, 1);
     }
   }
+  // Floats of 14,336 columns take 56 KiB, and a slot for each of 14 warps as much again.
+  const StreamedMatrix long_rows{512, 4096};
+  EXPECT_TRUE(has_shared(streamed_geometry(14336, &long_rows, 1, false, 0, 132, kLimit), kLimit));
+  EXPECT_FALSE(has_shared(streamed_geometry(14336, &long_rows, 1, false, 0, 170, 99 * 1024), 99 * 1024));
   EXPECT_FALSE(streamed_fits(100, false));
   EXPECT_FALSE(streamed_fits(65536, false));
 }
