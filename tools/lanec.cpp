@@ -42,8 +42,9 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default int8x2)");
   add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
   command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();
-  command->add_flag("--no-stream{false},--stream{true}", o.stream,
-                    "repack matrices while loading, for kernels that stream them (default: on chips that can)");
+  command->add_flag_function(
+      "--no-stream{false},--stream{true}", [&o](int64_t given) { o.stream = given > 0; },
+      "repack matrices while loading, for kernels that stream them (default: on chips that can)");
   command->add_flag("--no-fuse-quant{false},--fuse-quant{true}", o.fuse_quant, "quantize activations apart");
   command->add_flag("--no-branches{false},--branches{true}", o.branches, "one launch after the other");
   command->add_flag("--no-cuda-graphs{false},--cuda-graphs{true}", o.cuda_graphs, "launch each step directly");

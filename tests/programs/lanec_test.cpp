@@ -120,8 +120,19 @@ TEST_F(Lanec, StreamsOnChipsThatCan) {
     words.insert(words.end(), more.begin(), more.end());
     return lanec(words);
   };
+  const auto streams = [&](std::vector<std::string> more) {
+    const Outcome outcome = plan(std::move(more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out.find(" streamed_") != std::string::npos || outcome.out.find("\nstreamed_") != std::string::npos;
+  };
+  write_checkpoint(load_case("llama-q4_k_m").recipe, model_);
+  EXPECT_TRUE(streams({"--chip", "sm_90"}));
+  EXPECT_TRUE(streams({"--chip", "host", "--stream"}));
+  EXPECT_FALSE(streams({"--chip", "sm_90", "--no-stream"}));
+  EXPECT_FALSE(streams({"--chip", "sm_90", "--activations", "f32"}));
+  EXPECT_FALSE(streams({"--chip", "sm_80"}));
+  EXPECT_FALSE(streams({"--chip", "host"}));
   expect_refusal(plan({"--chip", "sm_80", "--stream"}), 2, {"--stream", "sm_80", "bulk copies"});
-  EXPECT_EQ(plan({"--chip", "sm_80"}).out.find("streamed_"), std::string::npos);
 }
 
 TEST_F(Lanec, TheOutputMayNotBeTheInput) {
