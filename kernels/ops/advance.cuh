@@ -1,4 +1,4 @@
-// The end of a step: what the next one reads.
+// The end of a step that does not end with a choice: what the next one reads.
 #pragma once
 #include "base/device.cuh"
 #include "base/launch.cuh"

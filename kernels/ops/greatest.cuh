@@ -1,4 +1,5 @@
-// The greatest of a row's logits: the next token of a greedy choice. Two launches: parts of the row, then the parts.
+// The greatest of a row's logits: the next token of a greedy choice. Two launches: parts of the row (or the product
+// that computes the row finds them), then the parts.
 #pragma once
 #include "base/launch.cuh"
 #include "ops/block.cuh"
@@ -44,8 +45,10 @@ __global__ void greatest_parts(float* values, int* indices, const float* x, int 
 }
 
 /// next[row] = the zero-based index of the row's greatest value, the lowest on ties; 0 where no value is a number.
-/// Grid: a block a row.
-__global__ void greatest(int* next, const float* values, const int* indices, int parts) {
+/// Grid: a block a row. Where `tokens` is not null the step ends here, and the row's sequence moves on: tokens[row] =
+/// next[row], pos[row] += rows_per_sequence.
+__global__ void greatest(int* next, const float* values, const int* indices, int parts, int* tokens, int* pos,
+                         int rows_per_sequence) {
   follow_producer();
   __shared__ float scratch_values[kMostWarps];
   __shared__ int scratch_indices[kMostWarps];
@@ -55,7 +58,12 @@ __global__ void greatest(int* next, const float* values, const int* indices, int
     best = better(best, Best{values[at], indices[at]});
   }
   best = block_best(best, scratch_values, scratch_indices);
-  if (threadIdx.x == 0) next[blockIdx.x] = best.index == nothing_yet().index ? 0 : best.index;
+  if (threadIdx.x != 0) return;
+  const int chosen = best.index == nothing_yet().index ? 0 : best.index;
+  next[blockIdx.x] = chosen;
+  if (!tokens) return;
+  tokens[blockIdx.x] = chosen;
+  pos[blockIdx.x] += rows_per_sequence;
 }
 
 }  // namespace LANE_NAMESPACE

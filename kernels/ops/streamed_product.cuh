@@ -2,6 +2,9 @@
 //
 //   streamed_product<L, Columns, Words>(out, weights, x, norm, epsilon, bias, residual, rows, rows_per_block, ring)
 //       out[r] = sum_c W[r][c] n(x)[c] + bias[r] + residual[r]                            out, bias, residual: [rows]
+//   streamed_choice<L, Columns, Words>(out, best_values, best_rows, weights, x, norm, epsilon, bias, rows, ...)
+//       the same for one token without a residual; and each block's greatest result with its row, the lowest of equals
+//       (ops/greatest.cuh): best_values, best_rows: [grid]
 //   streamed_products<L0, L1, L2, Columns, Words>(three matrices, the same vector)
 //       q, k and v: out_i = W_i n(x) + bias_i; a block belongs to one matrix
 //   streamed_gated_product<L, Columns, Words>(out, gate, up, x, norm, epsilon, gelu, rows, rows_per_block, ring)
@@ -29,6 +32,7 @@
 #include "base/keep_loop.h"
 #include "base/launch.cuh"
 #include "layout/activation.cuh"
+#include "ops/greatest.cuh"
 #include "ops/streamed_vector.cuh"
 
 namespace LANE_NAMESPACE {
@@ -285,11 +289,11 @@ __device__ __forceinline__ float gate_activation(float v, int gelu) {
   return __fdividef(v, 1.f + __expf(-z));
 }
 
-/// All of the block's sums are in shared memory.
-template <class S>
+/// All of the block's sums are in shared memory. `see` is shown each result and its row.
+template <class S, class See>
 __device__ __forceinline__ void store_results(const StreamedTask& task, const StreamedInput& in,
                                               const StreamedResult& result, const float* sums, const float* squares,
-                                              float own_residual) {
+                                              float own_residual, See see) {
   const float factor = norm_factor<S>(in, squares);
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < task.count; i += S::kWarps * 32) {
@@ -299,12 +303,17 @@ __device__ __forceinline__ void store_results(const StreamedTask& task, const St
     if (result.bias) v += __ldg(result.bias + row);
     if (result.residual) v += i < S::kWorkers * 32 ? own_residual : __ldcg(result.residual + row);
     result.out[row] = v;
+    see(v, row);
   }
 }
 
-template <class S>
+struct SeeNothing {
+  __device__ __forceinline__ void operator()(float, int) const {}
+};
+
+template <class S, class See = SeeNothing>
 __device__ __forceinline__ void streamed_block(const StreamedTask& task, const StreamedInput& in,
-                                               const StreamedResult& result) {
+                                               const StreamedResult& result, See see = {}) {
   __shared__ StreamedStatic<S::kWarps> st;
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const StreamedWarp w = streamed_warp<S>(task, shared, st.barrier);
@@ -319,7 +328,7 @@ __device__ __forceinline__ void streamed_block(const StreamedTask& task, const S
     skip_group_barrier();
   }
   __syncthreads();
-  store_results<S>(task, in, result, sums, st.squares, own_residual);
+  store_results<S>(task, in, result, sums, st.squares, own_residual, see);
 }
 
 /// Block `block` of the `blocks` that share a matrix's rows.
@@ -351,6 +360,27 @@ __global__ __launch_bounds__(
   const StreamedTask task = streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
   streamed_block<StreamedShape<Columns, Words, 1, L>>(task, {token_row(x, Columns), norm, epsilon},
                                                       {token_row(out, rows), bias, token_row(residual, rows), 0});
+}
+
+template <class L, int Columns, int Words>
+__global__ __launch_bounds__(32 * streamed_warps(Columns, false),
+                             streamed_resident_blocks(streamed_warps(
+                                 Columns, false))) void streamed_choice(float* out, float* best_values, int* best_rows,
+                                                                        const uint8_t* weights, const float* x,
+                                                                        const float* norm, float epsilon,
+                                                                        const float* bias, int rows, int rows_per_block,
+                                                                        int ring) {
+  __shared__ float values[streamed_warps(Columns, false)];
+  __shared__ int indices[streamed_warps(Columns, false)];
+  admit_consumer();
+  const StreamedTask task = streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
+  Best best = nothing_yet();
+  streamed_block<StreamedShape<Columns, Words, 1, L>>(
+      task, {x, norm, epsilon}, {out, bias, nullptr, 0}, [&](float v, int row) {
+        if (v > best.value) best = Best{v, row};  // a thread's rows come in rising order: the lowest of equals stays
+      });
+  best = block_best(best, values, indices);
+  if (threadIdx.x == 0) best_values[blockIdx.x] = best.value, best_rows[blockIdx.x] = best.index;
 }
 
 template <class L, int Columns, int Words>

@@ -37,6 +37,9 @@ constexpr std::array kKernels = {
     Kernel{"streamed_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* weights, const float* x, const float* norm, float epsilon, const float* bias, "
            "const float* residual, int rows, int rows_per_block, int ring"},
+    Kernel{"streamed_choice", "ops/streamed_product.cuh",
+           "float* out, float* best_values, int* best_rows, const uint8_t* weights, const float* x, const float* norm, "
+           "float epsilon, const float* bias, int rows, int rows_per_block, int ring"},
     Kernel{"streamed_products", "ops/streamed_product.cuh",
            "float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* "
            "weights2, const float* x, const float* norm, float epsilon, const float* bias0, const float* bias1, const "
@@ -79,7 +82,9 @@ constexpr std::array kKernels = {
            "pos, const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int "
            "value_width, float scale, int window, float limit"},
     Kernel{"greatest_parts", "ops/greatest.cuh", "float* values, int* indices, const float* x, int columns"},
-    Kernel{"greatest", "ops/greatest.cuh", "int* next, const float* values, const int* indices, int parts"},
+    Kernel{
+        "greatest", "ops/greatest.cuh",
+        "int* next, const float* values, const int* indices, int parts, int* tokens, int* pos, int rows_per_sequence"},
     Kernel{"top_choice", "ops/experts.cuh",
            "int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept, int by"},
     Kernel{

@@ -25,6 +25,8 @@ Lower lower_of(Fused fused) {
       return lower_gated_product;
     case Fused::AttentionInputs:
       return lower_attention_inputs;
+    case Fused::Choice:
+      return lower_choice;
     case Fused::Routing:
       return lower_routing;
     case Fused::ExpertGate:
@@ -146,9 +148,17 @@ void Lowering::add_buffers() {
   }
 }
 
-/// The last launch: the step moves on by itself.
+/// The step moves on by itself: as it chooses, if it ends with that, or in a last launch.
 void Lowering::add_advance() {
   const StepOp none;
+  Launch& last = schedule_.launches.back();
+  if (last.kernel->name == "greatest") {
+    const size_t advance = last.args.size() - 3;
+    last.args[advance] = IoArg{Io::Tokens, Access::Write};
+    last.args[advance + 1] = IoArg{Io::Positions, Access::ReadWrite};
+    last.args[advance + 2] = schedule_.rows_per_sequence;
+    return;
+  }
   const bool chooses = std::any_of(step_.arrays.begin(), step_.arrays.end(),
                                    [](const StepArray& a) { return a.kind == StepArray::Kind::Next; });
   launch(none, "advance", dim(ceil_div(sequences(), kElementThreads)), dim(kElementThreads),

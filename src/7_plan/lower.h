@@ -89,6 +89,8 @@ void lower_head_product(Lowering& to, const StepOp& op);
 void lower_streamed_product(Lowering& to, const StepOp& op);
 void lower_streamed_products(Lowering& to, const StepOp& op);
 void lower_streamed_gated_product(Lowering& to, const StepOp& op);
+/// The greatest of each row's `parts` best, which a launch before it found.
+void lower_greatest_of_parts(Lowering& to, const StepOp& op, int values, int indices, int64_t parts);
 void lower_expert_product(Lowering& to, const StepOp& op);
 void lower_norm(Lowering& to, const StepOp& op);
 void lower_map(Lowering& to, const StepOp& op);
@@ -117,6 +119,7 @@ void lower_gated_product(Lowering& to, const StepOp& op);
 void lower_attention_inputs(Lowering& to, const StepOp& op);
 void lower_chosen_product(Lowering& to, const StepOp& op);
 void lower_expert_gate(Lowering& to, const StepOp& op);
+void lower_choice(Lowering& to, const StepOp& op);
 void lower_routing(Lowering& to, const StepOp& op);
 void lower_convolution(Lowering& to, const StepOp& op);
 

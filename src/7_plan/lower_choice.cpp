@@ -17,6 +17,12 @@ int64_t greatest_parts(int64_t columns, const Chip& chip) {
 
 }  // namespace
 
+void lower_greatest_of_parts(Lowering& to, const StepOp& op, int values, int indices, int64_t parts) {
+  to.launch(op, "greatest", dim(op.result.shape.elements()), dim(kWarpThreads),
+            {to.out(op.result), to.whole(values, Access::Read), to.whole(indices, Access::Read), parts, NullArg{},
+             NullArg{}, int64_t(0)});
+}
+
 void lower_greatest(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[0];
   const int64_t rows = x.shape.rows, columns = x.shape.columns, parts = greatest_parts(columns, to.chip());
@@ -24,8 +30,7 @@ void lower_greatest(Lowering& to, const StepOp& op) {
   const int indices = to.scratch("greatest.indices", rows * parts * int64_t(sizeof(int32_t)));
   to.launch(op, "greatest_parts", dim(parts, rows), dim(kGreatestThreads),
             {to.whole(values, Access::Write), to.whole(indices, Access::Write), to.in(x), columns});
-  to.launch(op, "greatest", dim(rows), dim(kWarpThreads),
-            {to.out(op.result), to.whole(values, Access::Read), to.whole(indices, Access::Read), parts});
+  lower_greatest_of_parts(to, op, values, indices, parts);
 }
 
 void lower_top_choice(Lowering& to, const StepOp& op) {

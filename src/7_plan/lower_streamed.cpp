@@ -87,6 +87,20 @@ void lower_streamed_product(Lowering& to, const StepOp& op) {
   specialize(launch, s, 1);
 }
 
+void lower_choice(Lowering& to, const StepOp& op) {
+  const Streamed s = streamed(to, {&op}, false);
+  const kernels::StreamedShare& share = s.geometry.share[0];
+  const int values = to.scratch("choice.values", s.geometry.grid * int64_t(sizeof(float)));
+  const int rows = to.scratch("choice.rows", s.geometry.grid * int64_t(sizeof(int32_t)));
+  Launch& launch =
+      to.launch(op, "streamed_choice", dim(s.geometry.grid), dim(s.geometry.threads),
+                {to.out(op.members[0].result), to.whole(values, Access::Write), to.whole(rows, Access::Write),
+                 to.in(op.operands[0]), to.in(op.operands[1]), to.in(op.parts.norm), op.parts.epsilon,
+                 to.in(op.parts.bias), s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
+  specialize(launch, s, 1);
+  lower_greatest_of_parts(to, op.members[1], values, rows, s.geometry.grid);
+}
+
 void lower_streamed_products(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[0];
   std::vector<const StepOp*> products;

@@ -81,6 +81,8 @@ bool is_called(const StepOp& op, std::string_view word) {
       return word == "gated product";
     case Fused::AttentionInputs:
       return word == "attention inputs";
+    case Fused::Choice:
+      return word == "choice";
     case Fused::Routing:
       return word == "routing";
     case Fused::ExpertGate:

@@ -136,6 +136,22 @@ StepOp norm_with_residual(const RuleContext& c) {
   return n;
 }
 
+// choice: the blocks of the head's product find the greatest of their rows.
+
+bool finds_greatest(const RuleContext& c) {
+  const StepOp& p = c.op("p");
+  return is_streamed(c.weights, p) && c.value("x").shape.rows == 1 && absent(p.parts.residual) &&
+         c.value("logits") == p.result;
+}
+StepOp with_choice(const RuleContext& c) {
+  StepOp fused = c.op("p");
+  fused.fused = Fused::Choice;
+  fused.members = {member(c.op("p")), member(c.op("g"))};
+  fused.members[0].parts = {};
+  fused.result = {};
+  return fused;
+}
+
 constexpr std::array kRules = {
     Rule{"bias", "s:elementwise sum(p:matrix product(W, x), b)", adds_bias, with_bias, "product",
          "a launch, and the product's result written and read"},
@@ -156,6 +172,8 @@ constexpr std::array kRules = {
          "a launch, and the normed array written and read"},
     Rule{"quantize", "p:matrix product(W, x)", quantizes, with_quantization, "product",
          "a launch, and the quantized array written and read"},
+    Rule{"choice", "p:matrix product(W, x); g:greatest(logits)", finds_greatest, with_choice, "streamed_choice",
+         "a launch, and the logits read"},
 };
 
 }  // namespace

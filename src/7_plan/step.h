@@ -36,7 +36,7 @@ struct StepArray {
 };
 
 /// What fusion makes of several ops; None: an op of the graph.
-enum class Fused { None, Products, GatedProduct, AttentionInputs, Routing, ExpertGate, Convolution, Delta };
+enum class Fused { None, Products, GatedProduct, AttentionInputs, Routing, ExpertGate, Convolution, Delta, Choice };
 
 /// What fusion adds to a product of a matrix, or (the residual) to an rms norm: absent where the Ref is of Kind::None.
 struct Parts {

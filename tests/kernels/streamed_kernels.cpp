@@ -37,6 +37,7 @@ void add_layer(Registry& registry, std::string_view l) {
   add_product<L, 256, Words>(registry, l);
   add_product<L, 512, Words>(registry, l);
   add_products<L, L, 256, Words>(registry, l, l);
+  registry["streamed_choice" + arguments({l}, 256, Words)] = registered(program::streamed_choice<L, 256, Words>);
   registry["streamed_gated_product" + arguments({l}, 256, Words)] =
       registered(program::streamed_gated_product<L, 256, Words>);
   registry["repacked_row_lookup<Repacked" + std::string(l) + ">"] = registered(program::repacked_row_lookup<L>);
