@@ -158,6 +158,18 @@ LANE_INLINE void iq4_xs(const uint8_t* b, float* y) {
   }
 }
 
+/// Twice the e2m1 values, so that they are integers; the scale's exponent is less one for it.
+constexpr float kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+LANE_INLINE void mxfp4(const uint8_t* b, float* y) {
+  const uint32_t e = b[0];  // 2^-128 and 2^-127 are subnormal floats
+  const float scale = std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+  for (int i = 0; i < 16; ++i) {
+    y[i] = scale * kTwiceE2m1[b[1 + i] & 15];
+    y[i + 16] = scale * kTwiceE2m1[b[1 + i] >> 4];
+  }
+}
+
 /// Any format by its exact decode, a piece at a time.
 void decode_by_doubles(const Format& format, const uint8_t* blocks, size_t n, float* out) {
   double piece[256];
@@ -209,6 +221,8 @@ LANE_INLINE void decode_inline(const Format& format, const uint8_t* blocks, size
       return each_block<iq4_nl>(format, blocks, n, out);
     case FormatId::IQ4_XS:
       return each_block<iq4_xs>(format, blocks, n, out);
+    case FormatId::MXFP4:
+      return each_block<mxfp4>(format, blocks, n, out);
     default:
       return decode_by_doubles(format, blocks, n, out);
   }
