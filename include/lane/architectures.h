@@ -162,5 +162,8 @@ struct Architecture {
 std::span<const Architecture> architectures();
 /// Null where lanec has no such row.
 const Architecture* find_architecture(std::string_view name);
+/// What the row of a known architecture would need that no op computes yet, "per-layer embeddings": for the message
+/// that refuses it. Empty where lanec knows nothing of the name.
+std::string_view missing_mathematics(std::string_view architecture);
 
 }  // namespace lane

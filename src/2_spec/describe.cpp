@@ -18,7 +18,9 @@ const Architecture& row_of(const Checkpoint& checkpoint) {
   std::string accepted;
   for (const Architecture& row : architectures())
     accepted += fmt::format("{}{}", accepted.empty() ? "" : ", ", row.name);
-  throw NotYetError(fmt::format("architecture '{}'; accepted are {}", printable(*name), accepted));
+  const std::string_view missing = missing_mathematics(*name);
+  throw NotYetError(fmt::format("architecture '{}'{}{}; accepted are {}", printable(*name),
+                                missing.empty() ? "" : ", which needs ", missing, accepted));
 }
 
 int64_t chosen_context(const Options& options, int64_t model_ctx) {

@@ -36,6 +36,17 @@ TEST(SpecErrors, UnknownArchitecture) {
                             [&] { describe(recipe); });
 }
 
+TEST(SpecErrors, KnownArchitecturesAreRefusedWithWhatTheyNeed) {
+  const std::pair<const char*, const char*> known[] = {
+      {"gemma3n", "per-layer embeddings"}, {"gemma4", "per-layer embeddings"}, {"mamba2", "a selective state space"}};
+  for (const auto& [name, missing] : known) {
+    json recipe = recipe_of("llama-f32");
+    set_architecture(recipe, name);
+    expect_error<NotYetError>({std::string("architecture '") + name + "', which needs ", missing},
+                              [&] { describe(recipe); });
+  }
+}
+
 TEST(SpecErrors, EachRequiredKeyIsNamedWhereItIsMissing) {
   for (const char* key :
        {"llama.block_count", "llama.context_length", "llama.embedding_length", "llama.feed_forward_length",
