@@ -107,6 +107,7 @@ struct DeltaRule {
   double epsilon = 0;  // of the length norms of queries and keys
   bool tiled = false;
   Linear qkv = {}, gate = {}, out = {};
+  Linear interleaved = {};  // or, for both qkv and gate: each key head's query, key, values, and gates of its values
   Linear beta = {}, alpha = {};  // or, both in one, `beta_alpha`: each key head's betas, then its alphas
   Linear beta_alpha = {};
   Weight kernel = {}, time_bias = {}, rate = {};

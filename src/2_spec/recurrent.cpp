@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "describe.h"
-#include "lane/error.h"
 
 namespace lane {
 
@@ -38,6 +37,17 @@ DeltaRule delta_sizes(const Source& source) {
   return result;
 }
 
+// One matrix that lays them out by key head, or two.
+void take_projections(const Source& source, const Block& block, int64_t channels, int64_t inner, DeltaRule& result) {
+  Tensors& tensors = source.tensors;
+  if (!result.tiled && tensors.has(block.tensor("ssm_in.weight"))) {
+    result.interleaved = tensors.linear(block.tensor("ssm_in"), {.rows = channels + inner, .columns = source.width});
+  } else {
+    result.qkv = tensors.linear(block.tensor("attn_qkv"), {.rows = channels, .columns = source.width});
+    result.gate = tensors.linear(block.tensor("attn_gate"), {.rows = inner, .columns = source.width});
+  }
+}
+
 // Betas and alphas in one matrix, or apart.
 void take_rates(const Source& source, const Block& block, DeltaRule& result) {
   Tensors& tensors = source.tensors;
@@ -55,14 +65,11 @@ void take_rates(const Source& source, const Block& block, DeltaRule& result) {
 }  // namespace
 
 DeltaRule delta_rule(const Source& source, const Block& block) {
-  if (source.tensors.has(block.tensor("ssm_in.weight")))
-    throw NotYetError(fmt::format("'{}': delta projections interleaved by head", block.tensor("ssm_in.weight")));
   DeltaRule result = delta_sizes(source);
   Tensors& tensors = source.tensors;
   const int64_t inner = source.product({result.heads, result.width});
   const int64_t channels = source.product({2, result.groups, result.width}) + inner;
-  result.qkv = tensors.linear(block.tensor("attn_qkv"), {.rows = channels, .columns = source.width});
-  result.gate = tensors.linear(block.tensor("attn_gate"), {.rows = inner, .columns = source.width});
+  take_projections(source, block, channels, inner, result);
   result.kernel = tensors.vector(block.tensor("ssm_conv1d.weight"), {.rows = channels, .columns = result.taps});
   take_rates(source, block, result);
   result.norm = {.kind = NormKind::Rms, .epsilon = source.epsilon, .width = result.width};

@@ -121,6 +121,7 @@ void add_mixer(Lines& lines, const DeltaRule& of) {
             of.tiled ? ", tiled" : "");
   lines.add("q, k, v", of.qkv);
   lines.add("gate", of.gate);
+  lines.add("q, k, v and gate by head", of.interleaved);
   lines.add("beta", of.beta);
   lines.add("alpha", of.alpha);
   lines.add("beta and alpha", of.beta_alpha);

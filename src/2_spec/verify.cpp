@@ -61,8 +61,15 @@ void check(const ShortConvolution& of, int64_t width, const std::string& where) 
 void check(const DeltaRule& of, int64_t width, const std::string& where) {
   expect(of.groups > 0 && of.heads % of.groups == 0, where, "heads that do not share groups evenly");
   expect(of.taps > 1, where, "a convolution over one position");
-  expect_shape(of.qkv, (2 * of.groups + of.heads) * of.width, width, where);
-  expect_shape(of.out, width, of.heads * of.width, where);
+  const int64_t inner = of.heads * of.width, channels = 2 * of.groups * of.width + inner;
+  expect(bool(of.interleaved) != (of.qkv && of.gate), where, "projections both interleaved and apart, or neither");
+  if (of.interleaved) {
+    expect_shape(of.interleaved, channels + inner, width, where);
+  } else {
+    expect_shape(of.qkv, channels, width, where);
+    expect_shape(of.gate, inner, width, where);
+  }
+  expect_shape(of.out, width, inner, where);
   expect(bool(of.beta_alpha) != (of.beta && of.alpha), where, "beta and alpha both in one and apart, or neither");
 }
 

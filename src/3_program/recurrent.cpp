@@ -17,13 +17,29 @@ std::string say_convolution(Builder& builder, std::string_view base, int64_t tap
   return y;
 }
 
+struct DeltaProjections {
+  std::string qkv, gate;
+};
+
+// Each key head's rows are its query, its key, its value heads' values and their gates; or each kind has its own rows.
+DeltaProjections say_delta_projections(Builder& builder, const DeltaRule& of, const std::string& h) {
+  if (!of.interleaved) return {apply(builder, "qkv", of.qkv, h), apply(builder, "z", of.gate, h)};
+  const int64_t width = of.width, values = of.heads / of.groups * width, all = 2 * width + 2 * values;
+  const std::string x = apply(builder, "qkvz", of.interleaved, h);
+  const auto part = [&](std::string_view base, int64_t from, int64_t size) {
+    return slice(builder, base, x, of.groups, all, from + 1, from + size);
+  };
+  const std::string q = part("qi", 0, width), k = part("ki", width, width), v = part("vi", 2 * width, values);
+  const std::string qk = builder.let("qk", OpKind::Join, {q, k});
+  return {builder.let("qkv", OpKind::Join, {qk, v}), part("z", 2 * width + values, values)};
+}
+
 struct DeltaInputs {
   std::string q, k, v;
 };
 
-DeltaInputs say_delta_inputs(Builder& builder, const DeltaRule& of, const std::string& h) {
+DeltaInputs say_delta_inputs(Builder& builder, const DeltaRule& of, const std::string& qkv) {
   const int64_t keys = of.groups * of.width, all = 2 * keys + of.heads * of.width;
-  const std::string qkv = apply(builder, "qkv", of.qkv, h);
   const std::string c = builder.let("cs", OpKind::Silu, {say_convolution(builder, "c", of.taps, all, of.kernel, qkv)});
   const OptionList unit{{K::Width, double(of.width)}, {K::Epsilon, of.epsilon}};
   DeltaInputs in;
@@ -72,8 +88,8 @@ std::string say_mixer(Builder& builder, const DeltaRule& of, const std::string& 
                            {K::Groups, double(of.groups)},
                            {K::Width, double(of.width)},
                            {K::Tiled, of.tiled ? 1.0 : 0.0}};
-  const DeltaInputs in = say_delta_inputs(builder, of, h);
-  const std::string gate = apply(builder, "z", of.gate, h);
+  const auto [qkv, gate] = say_delta_projections(builder, of, h);
+  const DeltaInputs in = say_delta_inputs(builder, of, qkv);
   const DeltaRates rates = say_delta_rates(builder, of, h);
   const std::string memory = builder.carried("memory", of.heads, of.width, of.width);
   const std::string read =

@@ -180,10 +180,11 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
   expect_error<CheckpointError>({"expert_group_count", "a divisor of the 4 experts"}, [&] { describe(recipe); });
 }
 
-TEST(SpecErrors, DeltaProjectionsInOneTensor) {
+TEST(SpecErrors, DeltaProjectionsBothInOneTensorAndApart) {
   json recipe = recipe_of("qwen3next-f32");
   add_tensor(recipe, "blk.1.ssm_in.weight", {384, 256});
-  expect_error<NotYetError>("'blk.1.ssm_in.weight'", [&] { describe(recipe); });
+  expect_error<CheckpointError>({"'blk.1.attn_qkv.weight'", "which the architecture does not use"},
+                                [&] { describe(recipe); });
 }
 
 TEST(SpecErrors, ParallelResidualWithTwoNorms) {

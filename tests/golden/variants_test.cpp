@@ -206,6 +206,11 @@ const Variant kVariants[] = {
        add_tensor(r, at(2, "ffn_up_exps.weight"), {4, 256, 256});
        add_tensor(r, at(2, "ffn_down_exps.weight"), {4, 256, 256});
      }},
+    {"delta_projections_by_head", "qwen3next-f32",
+     [](json& r) {
+       for (const char* name : {"attn_qkv.weight", "attn_gate.weight"}) drop_tensor(r, at(0, name));
+       add_tensor(r, at(0, "ssm_in.weight"), {384, 256});
+     }},
     {"padded_vocabulary", "qwen2-f32",
      [](json& r) {
        tensor(r, "token_embd.weight")["shape"] = {520, 256};
