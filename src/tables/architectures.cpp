@@ -275,7 +275,6 @@ constexpr Architecture kArchitectures[] = {
     },
     {
         .name = "phimoe",
-        .norm = NormKind::Layer,
         .norm_bias = Required,
         .qkv_bias = Optional,
         .output_bias = Required,
