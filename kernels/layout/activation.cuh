@@ -1,8 +1,17 @@
 // A quantized activation as a lane of a streamed product holds it, and its dot products with codes.
+//
+// note [one arithmetic of a block]
+// A block's share of a row's sum comes from exact integers, sums of code times activation, by a few float operations:
+// the layout's combine(). Every product of repacked matrices, of one vector or of many, on dot products or on tensor
+// cores, gets the same integers and calls it; so they differ in no bit as long as they add blocks in the same order.
 #pragma once
 #include "layout/packing.cuh"
 
 namespace LANE_NAMESPACE {
+
+__device__ __forceinline__ float activation_total(float scale, int sum0, int sum1) {
+  return scale * static_cast<float>(sum0 + sum1);
+}
 
 /// One block of 32 columns in Words int8 words: value i = scale * (256 * word[0] + word[1]), or scale * word[0].
 /// `sum` is of the halves' integers, where the layout's kSums asks for them.
@@ -11,6 +20,8 @@ struct Activation {
   int word[Words][8];  // four bytes each, in the codes' order
   float scale;
   int sum[2];
+  /// The sum of the block's activations, as combine() takes it.
+  __device__ __forceinline__ float total() const { return activation_total(scale, sum[0], sum[1]); }
 };
 
 /// Four bytes each, a's unsigned.

@@ -21,6 +21,13 @@ __device__ __forceinline__ void weights_of(const UnpackedBlock& u, float (&w)[32
   for (int i = 0; i < 32; i++) w[i] = fmaf(u.scale[i / 16], static_cast<float>(u.code[i]), -u.minimum[i / 16]);
 }
 
+/// Bytes minus `Offset`, each; they are at most 127 + Offset, Offset at most 128.
+template <int Offset>
+__device__ __forceinline__ void subtract_from_bytes(uint32_t (&w)[8]) {
+  LANE_UNROLL
+  for (int i = 0; i < 8; i++) w[i] = (w[i] + (128 - Offset) * 0x01010101u) ^ 0x80808080u;
+}
+
 /// A load of sizeof(T) aligned bytes.
 template <class T>
 __device__ __forceinline__ T load_as(const uint8_t* p) {

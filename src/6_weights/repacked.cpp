@@ -16,10 +16,17 @@ namespace kernels = LANE_NAMESPACE;
 // In kernels/layout, a row each.
 constexpr std::array kRepacked = {
     RepackedFormat{FormatId::F16, "RepackedF16", "layout/floats.cuh", 512},
+    RepackedFormat{FormatId::Q4_0, "RepackedQ4_0", "layout/q4_0.cuh", 144},
+    RepackedFormat{FormatId::Q4_1, "RepackedQ4_1", "layout/q4_1.cuh", 160},
     RepackedFormat{FormatId::Q5_0, "RepackedQ5_0", "layout/q5_0.cuh", 176},
+    RepackedFormat{FormatId::Q5_1, "RepackedQ5_1", "layout/q5_1.cuh", 192},
     RepackedFormat{FormatId::Q8_0, "RepackedQ8_0", "layout/q8_0.cuh", 272},
+    RepackedFormat{FormatId::IQ4_NL, "RepackedIQ4_NL", "layout/iq4_nl.cuh", 144},
+    RepackedFormat{FormatId::Q3_K, "RepackedQ3_K", "layout/q3_k.cuh", 114},
     RepackedFormat{FormatId::Q4_K, "RepackedQ4_K", "layout/q4_k.cuh", 144},
+    RepackedFormat{FormatId::Q5_K, "RepackedQ5_K", "layout/q5_k.cuh", 176},
     RepackedFormat{FormatId::Q6_K, "RepackedQ6_K", "layout/q6_k.cuh", 210},
+    RepackedFormat{FormatId::IQ4_XS, "RepackedIQ4_XS", "layout/iq4_xs.cuh", 136},
     RepackedFormat{FormatId::BF16, "RepackedBF16", "layout/floats.cuh", 512},
 };
 

@@ -33,9 +33,13 @@ using Repack = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
 Repack repack_kernel(const Format& format) {
   namespace program = LANE_NAMESPACE;
   static const std::map<std::string_view, Repack> kernels = {
-      {"F16", program::repack<program::RepackedF16>},   {"BF16", program::repack<program::RepackedBF16>},
-      {"Q4_K", program::repack<program::RepackedQ4_K>}, {"Q5_0", program::repack<program::RepackedQ5_0>},
-      {"Q6_K", program::repack<program::RepackedQ6_K>}, {"Q8_0", program::repack<program::RepackedQ8_0>}};
+      {"F16", program::repack<program::RepackedF16>},      {"BF16", program::repack<program::RepackedBF16>},
+      {"Q3_K", program::repack<program::RepackedQ3_K>},    {"Q4_0", program::repack<program::RepackedQ4_0>},
+      {"Q4_1", program::repack<program::RepackedQ4_1>},    {"Q4_K", program::repack<program::RepackedQ4_K>},
+      {"Q5_0", program::repack<program::RepackedQ5_0>},    {"Q5_1", program::repack<program::RepackedQ5_1>},
+      {"Q5_K", program::repack<program::RepackedQ5_K>},    {"Q6_K", program::repack<program::RepackedQ6_K>},
+      {"Q8_0", program::repack<program::RepackedQ8_0>},    {"IQ4_NL", program::repack<program::RepackedIQ4_NL>},
+      {"IQ4_XS", program::repack<program::RepackedIQ4_XS>}};
   return kernels.at(format.name);
 }
 

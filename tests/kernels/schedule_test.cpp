@@ -252,9 +252,10 @@ TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(stream
 
 INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
                          testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m", "llama-bf16",
-                                         "llama-f16", "llama-q4_k", "llama-q4_k_m", "llama-q5_0", "llama-q6_k",
-                                         "llama-q8_0", "mixtral-q4_k_m", "phi3-q4_k_m", "qwen2-q4_k_m", "qwen35-q8_0",
-                                         "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
+                                         "llama-f16", "llama-iq4_nl", "llama-iq4_xs", "llama-q3_k", "llama-q4_0",
+                                         "llama-q4_1", "llama-q4_k", "llama-q5_1", "llama-q5_k", "llama-q4_k_m",
+                                         "llama-q5_0", "llama-q6_k", "llama-q8_0", "mixtral-q4_k_m", "phi3-q4_k_m",
+                                         "qwen2-q4_k_m", "qwen35-q8_0", "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
                          test_name);
 
 }  // namespace

@@ -52,6 +52,13 @@ void add_streamed_products(Registry& registry) {
   add_layer<RepackedQ5_0, 2>(registry, "Q5_0");
   add_layer<RepackedQ6_K, 2>(registry, "Q6_K");
   add_layer<RepackedQ8_0, 2>(registry, "Q8_0");
+  add_layer<program::RepackedIQ4_NL, 2>(registry, "IQ4_NL");
+  add_layer<program::RepackedIQ4_XS, 2>(registry, "IQ4_XS");
+  add_layer<program::RepackedQ3_K, 2>(registry, "Q3_K");
+  add_layer<program::RepackedQ4_0, 2>(registry, "Q4_0");
+  add_layer<program::RepackedQ4_1, 2>(registry, "Q4_1");
+  add_layer<program::RepackedQ5_1, 2>(registry, "Q5_1");
+  add_layer<program::RepackedQ5_K, 2>(registry, "Q5_K");
   add_products<RepackedQ4_K, RepackedQ6_K, 256, 2>(registry, "Q4_K", "Q6_K");
   add_product<RepackedQ8_0, 128, 2>(registry, "Q8_0");
 }

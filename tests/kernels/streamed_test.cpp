@@ -97,10 +97,17 @@ void expect_exact(FormatId id, std::initializer_list<int> columns) {
 TEST(Repacked, KeepsEveryWeightOfKQuants) {
   expect_exact<RepackedQ4_K>(FormatId::Q4_K, {256, 2048, 1280});
   expect_exact<RepackedQ6_K>(FormatId::Q6_K, {256, 2048, 1280});
+  expect_exact<RepackedQ3_K>(FormatId::Q3_K, {256, 2048, 1280});
+  expect_exact<RepackedQ5_K>(FormatId::Q5_K, {256, 2048, 1280});
+  expect_exact<RepackedIQ4_XS>(FormatId::IQ4_XS, {256, 2048, 1280});
 }
 TEST(Repacked, KeepsEveryWeightOfSmallBlocks) {
   expect_exact<RepackedQ5_0>(FormatId::Q5_0, {128, 896, 1152});
   expect_exact<RepackedQ8_0>(FormatId::Q8_0, {128, 896, 1152});
+  expect_exact<RepackedQ4_0>(FormatId::Q4_0, {128, 896, 1152});
+  expect_exact<RepackedQ4_1>(FormatId::Q4_1, {128, 896, 1152});
+  expect_exact<RepackedQ5_1>(FormatId::Q5_1, {128, 896, 1152});
+  expect_exact<RepackedIQ4_NL>(FormatId::IQ4_NL, {128, 896, 1152});
 }
 TEST(Repacked, KeepsEveryFloat) {
   expect_exact<RepackedF16>(FormatId::F16, {128, 1152});
@@ -164,6 +171,13 @@ TEST(StreamedProduct, IsNearAPlainLoop) {
   expect_product<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 2, 2e-4);
   expect_product<RepackedQ5_0, 1152, 2>(FormatId::Q5_0, 75, 1e-4);
   expect_product<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 150, 1e-4);
+  expect_product<RepackedQ3_K, 256, 2>(FormatId::Q3_K, 37, 2e-4);
+  expect_product<RepackedQ5_K, 512, 2>(FormatId::Q5_K, 21, 2e-4);
+  expect_product<RepackedIQ4_XS, 256, 2>(FormatId::IQ4_XS, 21, 2e-4);
+  expect_product<RepackedQ4_0, 128, 2>(FormatId::Q4_0, 21, 2e-4);
+  expect_product<RepackedQ4_1, 384, 2>(FormatId::Q4_1, 21, 2e-4);
+  expect_product<RepackedQ5_1, 256, 2>(FormatId::Q5_1, 21, 2e-4);
+  expect_product<RepackedIQ4_NL, 256, 2>(FormatId::IQ4_NL, 21, 2e-4);
   expect_product<RepackedBF16, 640, 0>(FormatId::BF16, 33, 1e-6);
   expect_product<RepackedF16, 1152, 0>(FormatId::F16, 33, 1e-6);
 }

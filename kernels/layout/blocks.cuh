@@ -1,0 +1,75 @@
+// What the layouts of blocks with one scale, and perhaps one minimum, have in common. A format adds how its codes and
+// scales lie: see layout/q4_0.cuh for a short one.
+#pragma once
+#include "layout/activation.cuh"
+
+namespace LANE_NAMESPACE {
+
+/// `Format` has
+///   words(row, blocks, block, w)   the codes, four bytes a word, before `Offset` is subtracted
+///   scale(row, blocks, block)      the block's Scale
+/// and pack(). Weight = scale * (code - Offset) - minimum.
+template <class Format, int Offset, bool HasMinimum>
+struct RepackedBlocks {
+  static constexpr bool kFloat = false;
+  static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
+  static constexpr bool kSums = Offset != 0 || HasMinimum;
+  static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
+
+  struct Scale {
+    float scale, minimum;
+  };
+
+  static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
+    uint32_t w[8];
+    Format::words(row, blocks, block, w);
+    const Scale s = Format::scale(row, blocks, block);
+    UnpackedBlock u;
+    bytes_of_words(w, Offset, u.code);
+    u.scale[0] = u.scale[1] = s.scale;
+    u.minimum[0] = u.minimum[1] = s.minimum;
+    return u;
+  }
+  static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
+    weights_of(unpack(row, blocks, block), w);
+  }
+
+  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
+    Format::words(row, blocks, block, w);
+    if (Offset) subtract_from_bytes<Offset>(w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float x_total) {
+    sum = fmaf(s.scale * x_scale, static_cast<float>(v[0]), sum);
+    return HasMinimum ? fmaf(-s.minimum, x_total, sum) : sum;
+  }
+
+  template <int Words>
+  static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
+                                              const Activation<Words>& x) {
+    uint32_t w[8];
+    Format::words(row, blocks, block, w);
+    const int v[] = {dot_block(w, x, Offset ? -Offset * (x.sum[0] + x.sum[1]) : 0)};
+    return combine(sum, Format::scale(row, blocks, block), v, x.scale, HasMinimum ? x.total() : 0.f);
+  }
+};
+
+/// A plane of halves d, or of pairs (d, m) where weight = d * code + m, one a block.
+template <class Format, int Offset>
+struct RepackedBlocksOfHalves : RepackedBlocks<Format, Offset, false> {
+  using Scale = typename RepackedBlocks<Format, Offset, false>::Scale;
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    return {load_half(row + Format::kCodeBytes * blocks + 2 * block), 0.f};
+  }
+};
+template <class Format>
+struct RepackedBlocksOfPairs : RepackedBlocks<Format, 0, true> {
+  using Scale = typename RepackedBlocks<Format, 0, true>::Scale;
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    const uint32_t pair = load_as<uint32_t>(row + Format::kCodeBytes * blocks + 4 * block);
+    return {__half2float(__ushort_as_half(static_cast<uint16_t>(pair))),
+            -__half2float(__ushort_as_half(static_cast<uint16_t>(pair >> 16)))};
+  }
+};
+
+}  // namespace LANE_NAMESPACE
