@@ -18,9 +18,14 @@ CheckpointError bad(const Checkpoint& checkpoint, uint64_t offset, const std::st
   return CheckpointError(checkpoint.shards.front().path, offset, found, expected);
 }
 
+/// A key that is missing is missed where the header ends.
+CheckpointError missing(const Checkpoint& checkpoint, std::string_view key, const std::string& expected) {
+  return bad(checkpoint, checkpoint.shards.front().data_start, fmt::format("no key '{}'", key), expected);
+}
+
 std::string_view required_string(const Checkpoint& checkpoint, std::string_view key) {
   const auto value = checkpoint.string(key);
-  if (!value) throw bad(checkpoint, 0, fmt::format("no key '{}'", key), "a vocabulary with it");
+  if (!value) throw missing(checkpoint, key, "a vocabulary with it");
   return *value;
 }
 
@@ -51,9 +56,9 @@ ArrayRange required_array(const Checkpoint& checkpoint, std::string_view key, Me
   const ArrayRange range = array_of(checkpoint, key, element, count);
   if (range.count != 0) return range;
   const MetaEntry* entry = checkpoint.find(key);
-  const std::string found =
-      entry == nullptr ? fmt::format("no key '{}'", key) : fmt::format("'{}' without elements", key);
-  throw bad(checkpoint, entry == nullptr ? 0 : entry->offset, found, fmt::format("an array of {}", type_name(element)));
+  const std::string expected = fmt::format("an array of {}", type_name(element));
+  if (entry == nullptr) throw missing(checkpoint, key, expected);
+  throw bad(checkpoint, entry->offset, fmt::format("'{}' without elements", key), expected);
 }
 
 /// The id that `tokenizer.ggml.<name>_token_id` gives; `otherwise` where the key is absent and the vocabulary has that
@@ -85,8 +90,8 @@ int choose_pretokenizer(const Checkpoint& checkpoint, std::string_view pre) {
   const auto name = checkpoint.string("tokenizer.ggml.pre");
   // Guessing here gives text that is wrong in places nobody looks at.
   if (!name) {
-    throw bad(checkpoint, 0, "no key 'tokenizer.ggml.pre'",
-              "the name of the pre-tokenizer, there or with --pre; known are " + known_pretokenizers());
+    throw missing(checkpoint, "tokenizer.ggml.pre",
+                  "the name of the pre-tokenizer, there or with --pre; known are " + known_pretokenizers());
   }
   const int row = LANE_NAMESPACE::find_pretokenizer(*name);
   if (row < 0) {
