@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "lane/error.h"
+#include "runtime/output.h"
 
 namespace lane::tools {
 namespace fs = std::filesystem;
@@ -27,11 +28,19 @@ void write_whole(const fs::path& path, std::string_view bytes) {
   }
 }
 
-/// A checkpoint or one of its shards, whatever path names it: never written over.
-bool holds_checkpoint(const fs::path& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  char magic[4] = {};
-  return file && std::fread(magic, 1, sizeof magic, file.get()) == sizeof magic && std::memcmp(magic, "GGUF", 4) == 0;
+/// The file at `path`, if there is one, gets a second name: what stands there when a set cannot be written whole.
+void keep(const fs::path& path, const fs::path& before) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
+  fs::create_hard_link(path, before, error);
+  if (error) fs::copy_file(path, before, error);  // a file system without links
+  if (error) throw IoError(fmt::format("{}: cannot keep its contents: {}", printable(path.string()), error.message()));
+}
+
+void put_back(const fs::path& path, const fs::path& before) {
+  std::error_code error;
+  fs::rename(before, path, error);
+  if (error) fs::remove(path, error);  // there was none before
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
@@ -53,35 +62,42 @@ void check_output(const fs::path& path, const fs::path& input) {
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
     throw IoError(fmt::format("{}: is no regular file; '-' is standard output", printable(path.string())));
   }
-  if (holds_checkpoint(path)) throw UsageError(fmt::format("output '{}' is a checkpoint", printable(path.string())));
+  // Whatever path names it, and be it one shard of many.
+  if (LANE_NAMESPACE::generate_detail::holds_checkpoint(path.string()))
+    throw UsageError(fmt::format("output '{}' is a checkpoint", printable(path.string())));
   if (::access(folder.c_str(), W_OK) != 0)
     throw IoError(fmt::format("{}: {}", printable(folder.string()), reason(errno)));
 }
 
 OutputFiles::~OutputFiles() {
   std::error_code ignored;
-  for (const Entry& e : entries_) fs::remove(e.temporary, ignored);
+  for (const Entry& e : entries_) {
+    fs::remove(e.temporary, ignored);
+    fs::remove(e.before, ignored);
+  }
 }
 
 fs::path OutputFiles::reserve(const fs::path& named) {
   std::error_code ignored;
   const fs::path path = fs::is_symlink(named, ignored) ? fs::canonical(named, ignored) : named;
-  const fs::path temporary = folder_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
-  entries_.push_back({path, temporary});
-  return temporary;
+  const std::string hidden = fmt::format(".{}.{}", path.filename().string(), ::getpid());
+  entries_.push_back({path, folder_of(path) / (hidden + ".tmp"), folder_of(path) / (hidden + ".before")});
+  return entries_.back().temporary;
 }
 
 void OutputFiles::add(const fs::path& path, std::string_view bytes) { write_whole(reserve(path), bytes); }
 
 void OutputFiles::commit() {
+  for (const Entry& e : entries_) keep(e.path, e.before);
   for (size_t i = 0; i < entries_.size(); ++i) {
     std::error_code error;
     fs::rename(entries_[i].temporary, entries_[i].path, error);
     if (!error) continue;
-    std::error_code ignored;
-    for (size_t done = 0; done < i; ++done) fs::remove(entries_[done].path, ignored);
+    for (size_t done = 0; done < i; ++done) put_back(entries_[done].path, entries_[done].before);
     throw IoError(fmt::format("{}: {}", printable(entries_[i].path.string()), error.message()));
   }
+  std::error_code ignored;
+  for (const Entry& e : entries_) fs::remove(e.before, ignored);
   entries_.clear();
 }
 

@@ -11,7 +11,7 @@ namespace lane::tools {
 /// work.
 void check_output(const std::filesystem::path& path, const std::filesystem::path& input);
 
-/// Files written beside their places and moved there together by commit().
+/// Files written beside their places and moved there together by commit(): where one cannot be, all are as before.
 class OutputFiles {
  public:
   OutputFiles() = default;
@@ -27,6 +27,7 @@ class OutputFiles {
  private:
   struct Entry {
     std::filesystem::path path, temporary;
+    std::filesystem::path before;  // a second name of what stood at `path`
   };
   std::vector<Entry> entries_;
 };

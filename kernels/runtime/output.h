@@ -1,6 +1,7 @@
 // Where a run's text and logits go, and where its prompt comes from.
 #pragma once
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -59,18 +60,24 @@ class TextOutput {
   bool reader_gone_ = false;
 };
 
-/// Whether a file begins as checkpoints (every shard), sidecars and programs do: what a run reads, whatever path names
-/// it.
-inline bool holds_model(const std::string& path) {
+/// A regular file's first four bytes; fewer where it is shorter or cannot be read.
+inline std::string magic_of(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  char magic[4] = {};
-  const bool whole = std::fread(magic, 1, sizeof magic, file) == sizeof magic;
+  if (file == nullptr) return "";
+  char magic[4];
+  const size_t bytes = std::fread(magic, 1, sizeof magic, file);
   std::fclose(file);
-  const auto begins = [&](const char* with) { return whole && std::memcmp(magic, with, sizeof magic) == 0; };
-  return begins("GGUF") || begins("lane") || begins("\177ELF");
+  return {magic, bytes};
+}
+
+/// Whether a file begins as checkpoints do, every shard of them.
+inline bool holds_checkpoint(const std::string& path) { return magic_of(path) == "GGUF"; }
+
+/// Or as sidecars and programs do: what a run reads, whatever path names it.
+inline bool holds_model(const std::string& path) {
+  return holds_checkpoint(path) || magic_of(path) == "lane" || magic_of(path) == "\177ELF";
 }
 
 /// The file of --dump-logits: written under another name and renamed when it is whole; a pipe or a device is written as
@@ -80,7 +87,7 @@ class LogitsFile : public LogitsSink {
   LogitsFile(std::string path, int32_t tokens) : path_(std::move(path)), tokens_(static_cast<size_t>(tokens)) {
     struct stat info;
     const bool special = ::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-    part_ = special ? path_ : path_ + ".part";
+    part_ = special ? path_ : path_ + "." + std::to_string(::getpid()) + ".part";
   }
   ~LogitsFile() override {
     if (file_ == nullptr) return;
@@ -94,12 +101,12 @@ class LogitsFile : public LogitsSink {
   Status open() {
     if (wanted() && holds_model(path_))
       return usage_error(path_ + ": a checkpoint, sidecar or program would be written over");
-    if (wanted() && (file_ = std::fopen(part_.c_str(), "wb")) == nullptr) return system_error("cannot write", part_);
+    if (wanted() && (file_ = std::fopen(part_.c_str(), "wb")) == nullptr) return system_error("cannot write", path_);
     return {};
   }
   /// Rows of a matrix beyond the vocabulary's tokens are padding, and left out.
   Status row(const float* row) override {
-    return std::fwrite(row, sizeof(float), tokens_, file_) == tokens_ ? Status{} : system_error("cannot write", part_);
+    return std::fwrite(row, sizeof(float), tokens_, file_) == tokens_ ? Status{} : system_error("cannot write", path_);
   }
   Status finish() {
     if (file_ == nullptr) return {};
