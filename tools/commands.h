@@ -28,8 +28,7 @@ int inspect_command(const InspectArguments& arguments);
 
 /// `words`: the command line after the command; runtime/command_line.h reads it, as it does an emitted program's.
 void tokenize_command(const std::vector<std::string>& words);
-/// Returns the exit code.
-int run_command(const std::vector<std::string>& words);
+void run_command(const std::vector<std::string>& words);
 
 /// Writes to standard output. Throws IoError where that fails.
 void print(const std::string& text);

@@ -3,12 +3,17 @@
 #include <iostream>
 #include <map>
 #include <new>
-#include <optional>
+#include <sstream>
 
 #include "commands.h"
 #include "lane/error.h"
+#include "runtime/command_line.h"
+#include "runtime_status.h"
 
 namespace lane::tools {
+
+namespace rt = LANE_NAMESPACE;
+
 namespace {
 
 const std::map<std::string, Activations> kActivations = {
@@ -27,6 +32,19 @@ void add_choice(CLI::App* command, const char* name, const std::map<std::string,
       ->check(CLI::IsMember(words));
 }
 
+/// An integer from `low`, spelled and refused as a program's own options are.
+template <class T>
+void add_integer(CLI::App* command, const std::string& name, int64_t low, T& value, const std::string& what) {
+  command->add_option_function<std::string>(
+      name,
+      [&value, name, low](const std::string& word) {
+        int64_t number = 0;
+        check(rt::command_line_detail::parse_integer(name, printable(word), low, INT64_MAX, &number));
+        value = number;
+      },
+      what);
+}
+
 void add_compile_options(CLI::App* command, CompileArguments& a) {
   Options& o = a.options;
   command->add_option("model", a.model, "GGUF checkpoint; of a split one, its first file")->required();
@@ -34,11 +52,10 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   command->add_option("--sidecar", a.sidecar, "where the sidecar goes (default: beside the output, .lane)");
   command->add_option("--from-logos", a.from_logos, "a decode step written by hand, instead of the model's own");
   command->add_option("--chip", o.chip, "chip to plan for (default sm_90); 'host' is the CPU");
-  command->add_option("--ctx", o.ctx, "positions of the context (default: the smaller of the model's and 4096)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--prefill", o.prefill,
-                      "longest prompt chunk, a power of two up to 512 and the context (default: the longest); 1: none");
-  command->add_option("--batch", o.batch, "sequences of the batch step, 2 or more (default: none)");
+  add_integer(command, "--ctx", 1, o.ctx, "positions of the context (default: the smaller of the model's and 4096)");
+  add_integer(command, "--prefill", INT64_MIN, o.prefill,
+              "longest prompt chunk, a power of two up to 512 and the context (default: the longest); 1: none");
+  add_integer(command, "--batch", INT64_MIN, o.batch, "sequences of the batch step, 2 to 512 (default: none)");
   add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default int8x2)");
   add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
   command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();
@@ -49,9 +66,12 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   command->add_flag("--no-branches{false},--branches{true}", o.branches, "one launch after the other");
   command->add_flag("--no-cuda-graphs{false},--cuda-graphs{true}", o.cuda_graphs, "launch each step directly");
   command->add_option("--symbol-prefix", o.symbol_prefix, "namespace and C names of the program");
-  command->add_option("--mem-bytes", o.mem_bytes, "memory to plan for, instead of the chip's")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+  command->add_option_function<std::string>(
+      "--mem-bytes",
+      [&](const std::string& word) {
+        check(rt::command_line_detail::parse_bytes("--mem-bytes", printable(word), &o.mem_bytes));
+      },
+      "memory to plan for, instead of the chip's: bytes, or as in 512M, 80G");
   command->add_option("--pre", o.pre, "pre-tokenizer, instead of the checkpoint's tokenizer.ggml.pre");
 }
 
@@ -85,14 +105,13 @@ void add_inspect(CLI::App& app, InspectArguments& a, int& exit_code) {
 }
 
 /// These two have the command line of the programs themselves, which the runtime reads.
-std::optional<int> dispatch(int argc, char** argv) {
-  if (argc < 2) return std::nullopt;
+bool dispatch(int argc, char** argv) {
+  if (argc < 2) return false;
   const std::string command = argv[1];
   const std::vector<std::string> words(argv + 2, argv + argc);
-  if (command == "run") return run_command(words);
-  if (command != "tokenize") return std::nullopt;
-  tokenize_command(words);
-  return 0;
+  if (command == "run") return run_command(words), true;
+  if (command == "tokenize") return tokenize_command(words), true;
+  return false;
 }
 
 void check_command(const CLI::App& app, const std::string& word) {
@@ -118,12 +137,14 @@ int run(int argc, char** argv) {
   app.add_subcommand("run", "continue a prompt by the interpreter, without a GPU");
   app.add_subcommand("tokenize", "print a text's token ids as a JSON list");
   check_command(app, argc > 1 ? argv[1] : "");
-  if (const std::optional<int> code = dispatch(argc, argv)) return *code;
+  if (dispatch(argc, argv)) return 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    throw UsageError(e.what());
+    if (e.get_exit_code() != 0) throw UsageError(e.what());
+    std::ostringstream text;  // of --help and --version
+    app.exit(e, text, text);
+    print(text.str());
   }
   return exit_code;
 }

@@ -58,7 +58,9 @@ class InterpreterEngine {
     *token = interpreter_.integers("next")[0];
     return {};
   }
+  rt::Status wait() { return {}; }
   void run_ahead(int64_t) {}  // a step is whole when it returns
+  int ahead() const { return 0; }
 
  private:
   Interpreter<T> interpreter_;
@@ -67,25 +69,26 @@ class InterpreterEngine {
 };
 
 template <class T>
-int run(const Checkpoint& checkpoint, const Vocabulary& vocabulary, const ModelSpec& spec,
-        const rt::RunOptions& options, const std::vector<int32_t>& prompt,
-        std::chrono::steady_clock::time_point start) {
+void run(const Checkpoint& checkpoint, const Vocabulary& vocabulary, const ModelSpec& spec,
+         const rt::RunOptions& options, const std::vector<int32_t>& prompt,
+         std::chrono::steady_clock::time_point start) {
   const Cut decode = cut(author(spec), FormKind::Decode, 1);
   const StepGraph graph = lift(parse_logos(decode.text));
   const Constants constants(graph, checkpoint);
   const KvType kv = options.kv == "f32" ? KvType::F32 : options.kv == "q8_0" ? KvType::Q8_0 : KvType::F16;
   InterpreterEngine<T> engine(Interpreter<T>(graph, constants, kv), spec.ctx);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.prompt_kind == rt::PromptKind::Lines) return rt::answer_and_print(engine, vocabulary, options, seconds);
-  return rt::run_and_print(engine, vocabulary, options, prompt, seconds);
+  const bool many = options.prompt_kind == rt::PromptKind::Lines;
+  check(many ? rt::answer_and_print(engine, vocabulary, options, seconds)
+             : rt::run_and_print(engine, vocabulary, options, prompt, seconds));
 }
 
 }  // namespace
 
-int run_command(const std::vector<std::string>& words) {
+void run_command(const std::vector<std::string>& words) {
   rt::RunOptions options;
   check(rt::parse_command_line(words, rt::kLanecRun, &options));
-  if (options.help) return print(rt::usage_text("lanec run", rt::kLanecRun)), 0;
+  if (options.help) return print(rt::usage_text("lanec run", rt::kLanecRun));
   const auto start = std::chrono::steady_clock::now();
   const Checkpoint checkpoint = read_checkpoint(options.model);
   Options compile_options;
@@ -94,8 +97,8 @@ int run_command(const std::vector<std::string>& words) {
   const Vocabulary vocabulary = read_vocabulary(checkpoint, describe_vocabulary(checkpoint, options.pre));
   std::vector<int32_t> prompt;
   if (options.prompt_kind != rt::PromptKind::Lines) check(rt::prompt_ids(vocabulary, options, spec.ctx, &prompt));
-  return options.f64 ? run<double>(checkpoint, vocabulary, spec, options, prompt, start)
-                     : run<float>(checkpoint, vocabulary, spec, options, prompt, start);
+  options.f64 ? run<double>(checkpoint, vocabulary, spec, options, prompt, start)
+              : run<float>(checkpoint, vocabulary, spec, options, prompt, start);
 }
 
 }  // namespace lane::tools

@@ -1,6 +1,7 @@
 // --prompts: many prompts, as many side by side as the engine has sequences. Each has its own options, position, state,
 // draws and end; a slot that falls free takes the next line.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -96,9 +97,9 @@ class Batch {
   Status run() {
     Status status = lines_.open(o_.prompt);
     if (status.ok()) status = fill();
-    while (status.ok() && running() > 0 && !answers_.reader_gone()) {
+    while (status.ok() && running() > 0 && (!answers_.reader_gone() || !o_.dump_logits.empty())) {
       status = step();
-      if (status.ok()) status = fill();
+      if (status.ok() && engine_.ahead() == 0) status = fill();
     }
     return status;
   }
@@ -156,7 +157,9 @@ class Batch {
       const generate_detail::Sequence& sequence = slots_[slot]->sequence;
       fed.push_back({static_cast<int>(slot), sequence.token(), sequence.position()});
     }
+    if (engine_.ahead() == 0) ended_ = false;
     Status status = engine_.step(fed.data(), fed.size());
+    engine_.run_ahead(fed_blindly());
     for (size_t row = 0; status.ok() && row < fed.size(); ++row) {
       const size_t slot = static_cast<size_t>(fed[row].slot);
       status = slots_[slot]->sequence.next(engine_, static_cast<int>(row));
@@ -165,16 +168,27 @@ class Batch {
     return status;
   }
 
+  /// Steps that may be launched before they are asked for: none once a sequence has ended, so that the next step is one
+  /// of those that run, and of those that take the free slots.
+  int64_t fed_blindly() const {
+    int64_t steps = ended_ ? 0 : INT64_MAX;
+    for (const auto& slot : slots_) {
+      if (slot) steps = std::min(steps, slot->sequence.fed_blindly());
+    }
+    return steps;
+  }
+
   Status answer_if_done(size_t slot) {
     Running& running = *slots_[slot];
     if (!running.sequence.done()) return {};
-    if (Status s = running.sequence.finish(); !s.ok()) return s;
+    if (Status s = running.sequence.finish(engine_); !s.ok()) return s;
     Generation& result = running.sequence.result();
     result.load_seconds = load_seconds_;
     ++totals_->answers;
     totals_->tokens += result.ids.size();
     const Status status = answers_.add(running.line, to_json(result));
     slots_[slot].reset();
+    ended_ = true;
     return status;
   }
 
@@ -193,7 +207,8 @@ class Batch {
   Totals* totals_;
   std::vector<std::unique_ptr<Running>> slots_;
   size_t lines_taken_ = 0;
-  bool at_end_ = false;
+  bool at_end_ = false;  // of the lines
+  bool ended_ = false;   // a sequence, since the host fed a step
 };
 
 }  // namespace batch_detail
@@ -208,7 +223,7 @@ Status answer_prompts(Engine& engine, const Vocabulary& vocabulary, const RunOpt
 
 /// As run_and_print(), of --prompts.
 template <class Engine>
-int answer_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOptions& options, double load_seconds) {
+Status answer_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOptions& options, double load_seconds) {
   std::signal(SIGPIPE, SIG_IGN);
   const auto start = std::chrono::steady_clock::now();
   Totals totals;
@@ -218,8 +233,8 @@ int answer_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOpti
                               std::to_string(totals.answers) + " prompts, refused " + std::to_string(totals.refused) +
                               "; generated " + std::to_string(totals.tokens) + " tokens in " +
                               generate_detail::fixed(seconds) + " s";
-  std::fprintf(stderr, "%s\n", status.ok() ? summary.c_str() : status.message.c_str());
-  return status.code;
+  if (status.ok()) std::fprintf(stderr, "%s\n", summary.c_str());
+  return status;
 }
 
 }  // namespace LANE_NAMESPACE

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,17 @@ inline Status parse_integer(const std::string& option, const std::string& s, int
                                       : "an integer from " + std::to_string(low) + " to " + std::to_string(high));
   }
   *out = value;
+  return {};
+}
+
+/// A number of bytes, or of K, M, G or T of them: powers of 1024.
+inline Status parse_bytes(const std::string& option, const std::string& s, int64_t* out) {
+  constexpr char kUnits[] = "KMGT";
+  const char* unit = s.empty() ? nullptr : std::strchr(kUnits, s.back());
+  const int shift = unit ? 10 * static_cast<int>(unit - kUnits + 1) : 0;
+  const Status status = parse_integer(option, unit ? s.substr(0, s.size() - 1) : s, 1, INT64_MAX >> shift, out);
+  if (!status.ok()) return expected(option, s, "a number of bytes from 1, or of K, M, G or T");
+  *out <<= shift;
   return {};
 }
 
@@ -172,8 +184,8 @@ constexpr Option kOptions[] = {
      [](O* o, S) { return o->cuda_graphs = false, Status{}; }},
     {"--cuda-graphs", nullptr, kProgram, "capture each step and replay it (default: as compiled)",
      [](O* o, S) { return o->cuda_graphs = true, Status{}; }},
-    {"--mem-bytes", "N", kProgram, "stands for the device's free memory",
-     [](O* o, S v) { return parse_integer("--mem-bytes", v, 1, INT64_MAX, &o->mem_bytes); }},
+    {"--mem-bytes", "N", kProgram, "stands for the device's free memory: bytes, or as in 512M, 80G",
+     [](O* o, S v) { return parse_bytes("--mem-bytes", v, &o->mem_bytes); }},
     {"--kv", "TYPE", kLanecRun, "type of the key and value cache: f16 (default), f32, q8_0",
      [](O* o, S v) {
        const bool known = v == "f16" || v == "f32" || v == "q8_0";

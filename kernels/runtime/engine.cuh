@@ -4,7 +4,8 @@
 // A step reads its token and position from the device and leaves the next ones there, so the host may queue several and
 // read each chosen token later. A ring of pinned entries holds what goes in and comes out; an entry is used again only
 // after its step has ended. The host runs ahead only where it was told that every chosen token will be fed: a model
-// with recurrent state cannot take a step back.
+// with recurrent state cannot take a step back. In a batch, the row of a sequence that has ended meanwhile computes on
+// until the steps ahead are asked for; nobody reads it, and its slot is cleared before another sequence gets it.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -70,7 +71,6 @@ class Engine {
     for (size_t fed = 0; fed < count;) {
       const int form = sink ? 0 : largest_chunk(count - fed);
       if (Status s = submit(form, ids + fed); !s.ok()) return s;
-      position_ = submitted_;
       fed += size_t(program_.forms[form].rows);
       const float* row = nullptr;
       if (!sink) continue;
@@ -84,13 +84,9 @@ class Engine {
   Status decode(int32_t id) {
     if (Status s = check_room(1); !s.ok()) return s;
     if (Status s = check_ids(&id, 1); !s.ok()) return s;
-    if (submitted_ == position_) {
-      if (Status s = submit(0, &id); !s.ok()) return s;
-    } else if (latest().out()[0] != id) {
-      return internal_error("a step ran ahead with another id than the one fed");
-    }
-    ++position_;
-    return {};
+    if (ahead_ == 0) return submit(0, &id);
+    const Fed fed{slot_, id, position_};
+    return take_ahead(&fed, 1);
   }
 
   /// A token each for several sequences, in one step: two and more in the batch's form, whose other rows compute into
@@ -100,32 +96,40 @@ class Engine {
       if (Status s = check_ids(&fed[i].token, 1); !s.ok()) return s;
       if (fed[i].position >= context()) return internal_error("a step past the context");
     }
+    if (ahead_ > 0) return take_ahead(fed, count);
     const int form = count == 1 ? 0 : batch_form();
     if (form < 0 || count > size_t(sequences())) return internal_error("more sequences than the program has room for");
+    position_ = 0;
+    for (size_t i = 0; i < count; ++i) position_ = std::max(position_, int(fed[i].position) + 1);
     return queue(form, [&](const Entry& entry) { return feed_each(entry, fed, count); });
   }
 
-  /// A promise: the next `steps` calls of decode(), or the first of them, pass what greedy_next() gave.
-  void run_ahead(int64_t steps) {
-    ahead_until_ = std::min<int64_t>(position_ + std::max<int64_t>(steps, 0), context());
-  }
+  /// A promise: the next `steps` calls of decode(), or the first of them, pass what greedy_next() gave; of step()
+  /// likewise, for the sequences of the latest step or fewer.
+  void run_ahead(int64_t steps) { promised_ = std::clamp<int64_t>(steps, 0, context() - position_); }
+  /// Steps queued and not asked for yet. Until there are none, step() takes no other sequences.
+  int ahead() const { return ahead_; }
 
   /// The id with the greatest logit in a row of the latest step (the lowest of equals).
   Status greedy_next(int32_t* id, int row) {
-    while (submitted_ < ahead_until_ && submitted_ < position_ + kAhead) {
+    while (ahead_ < std::min<int64_t>(promised_, kAhead)) {
       if (Status s = submit_ahead(); !s.ok()) return s;
     }
-    if (Status s = cuda_status(cudaEventSynchronize(latest().done.get()), "a step"); !s.ok()) return s;
-    *id = latest().out()[row];
+    if (Status s = wait(); !s.ok()) return s;
+    *id = latest().out()[rows_[size_t(row)]];
     if (*id >= 0 && *id < vocabulary_rows()) return {};
     return internal_error("a step chose id " + std::to_string(*id) + "; its logits hold no greatest number");
   }
 
+  /// Until the step that was asked for last is done.
+  Status wait() { return cuda_status(cudaEventSynchronize(latest().done.get()), "a step"); }
+
   /// A row of logits of the latest step: vocabulary_rows() numbers, until the next call.
   Status logits(const float** values, int row) {
+    if (ahead_ > 0) return internal_error("logits of a step that others have followed");
     const uint64_t bytes = uint64_t(vocabulary_rows()) * sizeof(float);
-    cudaError_t error =
-        cudaMemcpyAsync(logits_.data(), memory_.logits(row * bytes), bytes, cudaMemcpyDeviceToHost, main_stream());
+    const Address from = memory_.logits(uint64_t(rows_[size_t(row)]) * bytes);
+    cudaError_t error = cudaMemcpyAsync(logits_.data(), from, bytes, cudaMemcpyDeviceToHost, main_stream());
     if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
     *values = reinterpret_cast<const float*>(logits_.data());
     return cuda_status(error, "a step");
@@ -137,8 +141,8 @@ class Engine {
   /// The same in any slot: prefill() and decode() go there from now on.
   Status start(int slot) {
     slot_ = slot;
-    position_ = submitted_ = 0;
-    ahead_until_ = 0;
+    position_ = ahead_ = 0;
+    promised_ = 0;
     const uint64_t bytes = program_.state_bytes / uint64_t(program_.sequences);
     cudaError_t error = cudaMemsetAsync(memory_.state(uint64_t(slot) * bytes), 0, bytes, main_stream());
     if (error == cudaSuccess) error = cudaStreamSynchronize(main_stream());
@@ -271,8 +275,8 @@ class Engine {
     return {};
   }
 
-  /// The entry of the step that took the caller to position_.
-  const Entry& latest() const { return entries_[size_t((steps_ - uint64_t(submitted_ - position_) - 1) % kEntries)]; }
+  /// The entry of the step that the caller asked for last.
+  const Entry& latest() const { return entries_[size_t((steps_ - uint64_t(ahead_) - 1) % kEntries)]; }
 
   /// The form with the most rows that `count` tokens fill. Forms that take batches are passed over.
   int largest_chunk(size_t count) const {
@@ -295,22 +299,41 @@ class Engine {
   /// Queues the form's step at position_ with its rows' `ids`.
   Status submit(int form, const int* ids) {
     const int rows = program_.forms[form].rows;
-    submitted_ = position_;  // a token from the host ends what ran ahead
-    Status status = queue(form, [&](const Entry& entry) {
+    const Status status = queue(form, [&](const Entry& entry) {
       std::copy_n(ids, rows, entry.in_tokens());
       entry.in_positions()[0] = position_;
       entry.in_slots()[0] = slot_;
+      fed_slots_ = {slot_};
+      rows_ = {0};
       return feed(entry, rows, 1);
     });
-    submitted_ += rows;
+    position_ += rows;
     return status;
   }
 
-  /// Queues a decode step at position submitted_: the device feeds its own choice.
+  /// Queues one step more of the sequences fed last: the device feeds its own choices.
   Status submit_ahead() {
-    Status status = queue(0, [](const Entry&) { return cudaSuccess; });
-    ++submitted_;
+    const int form = fed_slots_.size() == 1 ? 0 : batch_form();
+    const Status status = queue(form, [](const Entry&) { return cudaSuccess; });
+    ++ahead_;
     return status;
+  }
+
+  /// What is fed has been: by the device, in the first of the steps ahead.
+  Status take_ahead(const Fed* fed, size_t count) {
+    rows_.clear();
+    for (size_t i = 0; i < count; ++i) {
+      const auto slot = std::find(fed_slots_.begin(), fed_slots_.end(), fed[i].slot);
+      if (slot == fed_slots_.end()) return internal_error("a step ran ahead without this sequence");
+      rows_.push_back(int(slot - fed_slots_.begin()));
+      if (latest().out()[rows_.back()] != fed[i].token) {
+        return internal_error("a step ran ahead with another id than the one fed");
+      }
+    }
+    --ahead_;
+    --promised_;
+    ++position_;
+    return {};
   }
 
   /// Queues one step of a form, whose inputs `feed` puts in place.
@@ -339,20 +362,22 @@ class Engine {
 
   /// A row a sequence. The rows left get token 0 at position 0 of the slots left, whose state nobody reads.
   cudaError_t feed_each(const Entry& entry, const Fed* fed, size_t count) {
+    std::vector<Fed> all(fed, fed + count);
     std::vector<bool> taken(static_cast<size_t>(sequences()));
-    for (size_t i = 0; i < count; ++i) {
-      entry.in_tokens()[i] = fed[i].token;
-      entry.in_positions()[i] = int(fed[i].position);
-      entry.in_slots()[i] = fed[i].slot;
-      taken[size_t(fed[i].slot)] = true;
+    for (const Fed& f : all) taken[size_t(f.slot)] = true;
+    for (int slot = 0; count > 1 && slot < sequences(); ++slot) {
+      if (!taken[size_t(slot)]) all.push_back({slot, 0, 0});
     }
-    if (count == 1) return feed(entry, 1, 1);
-    for (int slot = 0; slot < sequences(); ++slot) {
-      if (taken[size_t(slot)]) continue;
-      entry.in_tokens()[count] = entry.in_positions()[count] = 0;
-      entry.in_slots()[count++] = slot;
+    fed_slots_.clear();
+    rows_.clear();
+    for (size_t i = 0; i < all.size(); ++i) {
+      entry.in_tokens()[i] = all[i].token;
+      entry.in_positions()[i] = int(all[i].position);
+      entry.in_slots()[i] = all[i].slot;
+      fed_slots_.push_back(all[i].slot);
+      if (i < count) rows_.push_back(int(i));
     }
-    return feed(entry, sequences(), sequences());
+    return feed(entry, int(all.size()), int(all.size()));
   }
 
   cudaError_t run(int form) {
@@ -381,11 +406,13 @@ class Engine {
   std::array<Stream, Streams::kMost> step_streams_;
   Streams streams_;
   std::vector<cudaGraphExec_t> graphs_;
-  int slot_ = 0;       // of the sequence that prefill() and decode() continue
-  int position_ = 0;   // tokens fed, as the caller counts
-  int submitted_ = 0;  // tokens fed, as queued: more where the host runs ahead
-  int64_t ahead_until_ = 0;
-  uint64_t steps_ = 0;  // queued since the start
+  int slot_ = 0;                   // of the sequence that prefill() and decode() continue
+  int position_ = 0;               // where the next token goes; of several sequences, the longest one's
+  int ahead_ = 0;                  // steps queued and not asked for
+  int64_t promised_ = 0;           // further steps, those ahead included, whose tokens will be the device's choices
+  uint64_t steps_ = 0;             // queued since the start
+  std::vector<int> fed_slots_{0};  // of each row of the latest step
+  std::vector<int> rows_{0};       // the row of each token asked for last
 };
 
 }  // namespace LANE_NAMESPACE

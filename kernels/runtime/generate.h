@@ -13,13 +13,16 @@
 //                                           logits in order
 //   Status decode(int32_t token)            appends one token
 //   Status step(const Fed* fed, size_t count)
-//                                           appends a token to each of `count` sequences
+//                                           appends a token to each of `count` sequences; while steps are ahead (see
+//                                           below), to those of the latest step or some of them
+//   Status wait()                           until what prefill(), decode() or step() were given last is computed
 //   Status logits(const float** row, int r) of row r; valid until the next call
 //   Status greedy_next(int32_t* token, int r)
 //                                           the highest logit of row r among the vocabulary's tokens
-//   void run_ahead(int64_t steps)           a promise: each of the next `steps` calls of decode() passes what
-//                                           greedy_next() gave, though there may be fewer; so steps may be launched
-//                                           before they are asked for
+//   void run_ahead(int64_t steps)           a promise: each of the next `steps` calls of decode() or step() passes what
+//                                           greedy_next() gave, though there may be fewer, and fewer sequences; so
+//                                           steps may be launched before they are asked for
+//   int ahead() const                       steps launched and not asked for yet
 #pragma once
 #include <csignal>
 #include <cstdint>
@@ -107,24 +110,24 @@ Status generate(Engine& engine, const Vocabulary& vocabulary, const RunOptions& 
     status = engine.decode(sequence.token());
     if (status.ok()) status = sequence.next(engine, 0);
   }
-  if (status.ok()) status = sequence.finish();
+  if (status.ok()) status = sequence.finish(engine);
   *result = std::move(sequence.result());
   return status;
 }
 
-/// A whole run after its options are parsed: text or JSON on standard output, everything else on standard error.
-/// Returns the process's exit code. The caller has opened the engine for `prompt` (see prompt_ids) and measured that.
+/// A whole run after its options are parsed: text or JSON on standard output, a summary on standard error. The caller
+/// has opened the engine for `prompt` (see prompt_ids) and measured that; what it says of a failure begins a line.
 template <class Engine>
-int run_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOptions& options,
-                  const std::vector<int32_t>& prompt, double load_seconds) {
+Status run_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOptions& options,
+                     const std::vector<int32_t>& prompt, double load_seconds) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away ends the output, not the process
   Generation result;
   Status status = generate(engine, vocabulary, options, prompt, options.json ? nullptr : stdout, &result);
   result.load_seconds = load_seconds;
   if (status.ok() && options.json) status = generate_detail::TextOutput(stdout).write(to_json(result) + "\n");
-  std::fprintf(stderr, "%s%s\n", result.text.empty() || options.json ? "" : "\n",
-               status.ok() ? summary(result).c_str() : status.message.c_str());
-  return status.code;
+  if (!result.text.empty() && !options.json) std::fputs("\n", stderr);
+  if (status.ok()) std::fprintf(stderr, "%s\n", summary(result).c_str());
+  return status;
 }
 
 }  // namespace LANE_NAMESPACE

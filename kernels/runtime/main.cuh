@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -30,10 +31,16 @@ inline int fail(const Status& status) {
   return status.code;
 }
 
+inline int print_help(const char* program) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const Status status = generate_detail::TextOutput(stdout).write(usage_text(program, kProgram));
+  return status.ok() ? 0 : fail(status);
+}
+
 inline int program_main(const ProgramInfo& program, int argc, char** argv) {
   RunOptions o;
   if (Status s = parse_command_line({argv + (argc > 0), argv + argc}, kProgram, &o); !s.ok()) return fail(s);
-  if (o.help) return std::fputs(usage_text(argv[0], kProgram).c_str(), stdout) < 0 ? kExitEnvironment : 0;
+  if (o.help) return print_help(argv[0]);
   const auto start = std::chrono::steady_clock::now();
   EngineOptions options;
   options.checkpoint = o.model;
@@ -54,8 +61,9 @@ inline int program_main(const ProgramInfo& program, int argc, char** argv) {
   if (Status s = many ? Status{} : prompt_ids(vocabulary, o, options.context, &prompt); !s.ok()) return fail(s);
   if (Status s = engine.load(); !s.ok()) return fail(s);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (many) return answer_and_print(engine, vocabulary, o, seconds);
-  return run_and_print(engine, vocabulary, o, prompt, seconds);
+  const Status status =
+      many ? answer_and_print(engine, vocabulary, o, seconds) : run_and_print(engine, vocabulary, o, prompt, seconds);
+  return status.ok() ? 0 : fail(status);
 }
 
 }  // namespace LANE_NAMESPACE

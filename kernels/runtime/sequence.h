@@ -84,15 +84,16 @@ class Sequence {
     return engine.prefill(result_.prompt_ids.data(), result_.prompt_ids.size(), sink);
   }
 
-  /// Whether next() is to be called no more.
-  bool done() const { return ended_ || output_.reader_gone() || taken() >= steps_; }
+  /// Whether next() is to be called no more. Logits are dumped whole, even where no one reads the text any more.
+  bool done() const { return ended_ || (output_.reader_gone() && !logits_.wanted()) || taken() >= steps_; }
 
   /// Chooses the token after the position fed last, which is row `row` of the engine's latest step.
   template <class Engine>
   Status next(Engine& engine, int row) {
     if (Status s = dump(engine, row); !s.ok()) return s;
     if (Status s = choose(engine, row); !s.ok()) return s;
-    if (taken() == 0) {  // the choice has waited for the device: the prompt's time is whole
+    if (taken() == 0) {
+      if (Status s = engine.wait(); !s.ok()) return s;  // a forced choice has not waited for the prompt
       result_.prompt_seconds = seconds_since(start_);
       start_ = std::chrono::steady_clock::now();
     }
@@ -102,17 +103,19 @@ class Sequence {
   /// Where token() stands when it is fed.
   int64_t position() const { return static_cast<int64_t>(result_.prompt_ids.size()) + taken() - 1; }
 
-  Status finish() {
+  template <class Engine>
+  Status finish(Engine& engine) {
+    if (Status s = engine.wait(); !s.ok()) return s;  // nor has what was forced, or a prompt that is not continued
     (taken() == 0 ? result_.prompt_seconds : result_.generation_seconds) = seconds_since(start_);
     const Status status = write(stream_.finish());
     return status.ok() ? logits_.finish() : status;
   }
   Generation& result() { return result_; }
 
-  /// Tokens whose choice will be fed as the device made it, without a look at what was chosen.
+  /// Tokens from the next one on whose choice will be fed as the device made it, without a look at what was chosen.
   int64_t fed_blindly() const {
     const bool greedy = o_.sampler.temperature == 0 && o_.forced.empty() && !logits_.wanted();
-    return greedy ? steps_ - 1 : 0;
+    return greedy ? steps_ - taken() - 1 : 0;
   }
 
  private:

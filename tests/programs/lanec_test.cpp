@@ -164,6 +164,7 @@ TEST_F(Lanec, LogitsAreNotWrittenOverACheckpoint) {
   const std::string before = read_file(model_);
   const Outcome outcome = lanec({"run", model_, "--tokens", "5", "-n", "1", "--dump-logits", model_});
   EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(outcome.err.rfind("lanec: Usage: ", 0), 0u) << outcome.err;
   EXPECT_NE(outcome.err.find("would be written over"), std::string::npos) << outcome.err;
   EXPECT_EQ(read_file(model_), before);
 }
@@ -192,7 +193,10 @@ TEST_F(Lanec, UsageIsExitTwo) {
   expect_refusal(compile({"--prefill", "32", "--ctx", "24"}), 2, {"Chunk", "32 rows", "context 24"});
   expect_refusal(compile({"--batch", "0"}), 2, {"Batch"});
   expect_refusal(compile({"--batch", "1"}), 2, {"Batch", "a batch of 1"});
-  expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes"});
+  expect_refusal(compile({"--batch", "513"}), 2, {"Batch", "a batch of 513", "2 to 512"});
+  expect_refusal(compile({"--batch", "x"}), 2, {"--batch 'x': expected an integer"});
+  expect_refusal(compile({"--ctx", "0"}), 2, {"--ctx '0': expected an integer from 1\n"});
+  expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes '0': expected a number of bytes from 1"});
   expect_refusal(lanec({"compile", model_, "--emit", "ast"}), 2, {"stage 'ast'", "residence"});
   expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2, {"form 'b9'"});
   expect_refusal(lanec({"compile", model_, "-o", output_, "--chip", "sm_42"}), 2, {"sm_42", "sm_90", "host"});
@@ -249,6 +253,30 @@ TEST_F(Lanec, RunContinuesAsTheGoldenDoes) {
     const Outcome outcome = lanec(words);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_GT(compare_answer(golden, outcome.out, GoldenBounds().tie), 0);
+  }
+}
+
+TEST_F(Lanec, SupportExitsWithTheVerdict) {
+  const Outcome sound = lanec({"inspect", model_, "--support"});
+  EXPECT_EQ(sound.code, 0) << sound.err;
+  nlohmann::json recipe = load_case("llama-f32").recipe;
+  recipe["architecture"] = "tortoise";
+  write_checkpoint(recipe, model_);
+  const Outcome unknown = lanec({"inspect", model_, "--support"});
+  EXPECT_EQ(unknown.code, 4) << unknown.err;
+  EXPECT_NE(unknown.out.find("tortoise"), std::string::npos) << unknown.out;
+  write_file(model_, "GGUF");
+  expect_refusal(lanec({"inspect", model_, "--support"}), 3, {"m.gguf"});
+  expect_refusal(lanec({"inspect", model_, "--support", "--json"}), 2, {"--support"});
+}
+
+TEST_F(Lanec, AFullDiskIsNoSuccess) {
+  for (const char* words :
+       {"--help", "--version", "compile --help", "run --help", "tokenize --help", "inspect $M", "tokenize $M -p x",
+        "run $M --tokens 5 -n 1", "run $M --tokens 5 -n 1 --json", "compile $M --chip host --emit plan"}) {
+    const std::string command = fmt::format("M='{}'; '{}' {} >/dev/full", model_, LANEC, words);
+    const Outcome outcome = run_process({"/bin/sh", "-c", command});
+    expect_refusal(outcome, 5, {"lanec: Io: standard output", "No space left"});
   }
 }
 

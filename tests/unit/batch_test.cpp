@@ -15,7 +15,8 @@ namespace {
 using namespace LANE_NAMESPACE;
 using Json = nlohmann::json;
 
-/// After token t comes t + 1, in each of a few slots; keeps what it was asked to do.
+/// After token t comes t + 1, in each of a few slots; keeps what it was asked to do. Steps run ahead as an emitted
+/// program's do, and what may not be asked meanwhile is refused.
 class CountingSlots {
  public:
   CountingSlots(int32_t tokens, int64_t context, int slots)
@@ -24,7 +25,10 @@ class CountingSlots {
   int64_t context() const { return context_; }
   int sequences() const { return static_cast<int>(slots_.size()); }
   int32_t vocabulary_rows() const { return tokens_; }
-  Status start(int slot) { return current_ = slot, slots_[static_cast<size_t>(slot)] = {}, Status{}; }
+  Status start(int slot) {
+    if (ahead_ > 0) return internal_error("a new sequence while steps are ahead");
+    return current_ = slot, slots_[static_cast<size_t>(slot)] = {}, Status{};
+  }
   Status prefill(const int32_t* ids, size_t count, LogitsSink* sink) {
     for (size_t i = 0; i < count; ++i) {
       const Fed fed{current_, ids[i], slots_[static_cast<size_t>(current_)].positions};
@@ -37,17 +41,32 @@ class CountingSlots {
   }
   Status step(const Fed* fed, size_t count) {
     widths_.push_back(count);
+    if (ahead_ > 0) {
+      if (Status status = take_ahead(fed, count); !status.ok()) return status;
+    }
     return feed(fed, count);
   }
+  void run_ahead(int64_t steps) { promised_ = steps; }
+  int ahead() const { return ahead_; }
+  Status wait() { return {}; }
   Status logits(const float** row, int r) {
+    if (ahead_ > 0) return internal_error("logits while steps are ahead");
     row_.assign(static_cast<size_t>(tokens_), 0);
     row_[static_cast<size_t>(next(r))] = 50;
     *row = row_.data();
     return {};
   }
-  Status greedy_next(int32_t* token, int r) { return *token = next(r), Status{}; }
+  Status greedy_next(int32_t* token, int r) {
+    ahead_ = std::max(ahead_, static_cast<int>(std::min<int64_t>(promised_, 2)));
+    most_ahead_ = std::max(most_ahead_, ahead_);
+    for (const Fed& f : rows_) {
+      if (f.position + ahead_ >= context_) return internal_error("steps ahead past the context");
+    }
+    return *token = next(r), Status{};
+  }
 
   std::vector<size_t> widths_;  // sequences of each step
+  int most_ahead_ = 0;
 
  private:
   struct Slot {
@@ -64,11 +83,24 @@ class CountingSlots {
     }
     return {};
   }
+  /// A step that has run already took the latest step's sequences and the ids that it chose.
+  Status take_ahead(const Fed* fed, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto same = [&](const Fed& f) { return f.slot == fed[i].slot; };
+      const auto row = std::find_if(rows_.begin(), rows_.end(), same);
+      if (row == rows_.end() || next(static_cast<int>(row - rows_.begin())) != fed[i].token)
+        return internal_error("another step than the one ahead");
+    }
+    --ahead_;
+    return {};
+  }
+
   int32_t next(int r) const { return (slots_[static_cast<size_t>(rows_.at(size_t(r)).slot)].last + 1) % tokens_; }
 
   int32_t tokens_;
   int64_t context_;
-  int current_ = 0;
+  int current_ = 0, ahead_ = 0;
+  int64_t promised_ = 0;
   std::vector<Slot> slots_;
   std::vector<Fed> rows_;
   std::vector<float> row_;
@@ -93,6 +125,7 @@ class BatchTest : public testing::Test {
     std::fclose(out);
     status_ = status;
     widths_ = engine.widths_;
+    most_ahead_ = engine.most_ahead_;
     std::vector<Json> answers;
     for (std::string_view rest(text, bytes); !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) {
       answers.push_back(Json::parse(rest.substr(0, rest.find('\n'))));
@@ -110,6 +143,7 @@ class BatchTest : public testing::Test {
   Status status_;
   Totals totals_;
   std::vector<size_t> widths_;
+  int most_ahead_ = 0;
 };
 
 using Ids = std::vector<int32_t>;
@@ -131,6 +165,28 @@ TEST_F(BatchTest, AnswersInTheOrderOfTheLines) {
   EXPECT_EQ(widths_, (std::vector<size_t>{2, 2, 2, 1}));
   EXPECT_EQ(totals_.answers, 4u);
   EXPECT_EQ(totals_.tokens, 11u);
+}
+
+// The first prompt reaches an end token while steps are ahead: the second takes them alone, and only then does the
+// third get the free slot.
+TEST_F(BatchTest, RunsAheadWhereAllAreGreedy) {
+  const std::string lines =
+      "{\"tokens\": [258], \"n\": 20}\n{\"tokens\": [10], \"n\": 8}\n{\"tokens\": [50], \"n\": 3}\n";
+  const auto answers = answer(lines, 2);
+  ASSERT_TRUE(status_.ok()) << status_.message;
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0]["ids"], (Ids{259, 260, 261}));
+  EXPECT_EQ(answers[0]["finish_reason"], "stop");
+  EXPECT_EQ(answers[1]["ids"], (Ids{11, 12, 13, 14, 15, 16, 17, 18}));
+  EXPECT_EQ(answers[2]["ids"], (Ids{51, 52, 53}));
+  EXPECT_EQ(widths_, (std::vector<size_t>{2, 2, 1, 1, 2, 2, 1}));
+  EXPECT_EQ(most_ahead_, 2);
+}
+
+TEST_F(BatchTest, RunsNotAheadOfASample) {
+  answer("{\"tokens\": [10], \"n\": 8}\n{\"tokens\": [50], \"n\": 8, \"temp\": 1}\n", 2);
+  ASSERT_TRUE(status_.ok()) << status_.message;
+  EXPECT_EQ(most_ahead_, 0);
 }
 
 TEST_F(BatchTest, GivesTheSameInAnyNumberOfSlots) {

@@ -81,6 +81,13 @@ TEST(CommandLine, IsGreedyUnlessAskedToSample) {
   EXPECT_EQ(parsed({"-p", "a", "--top-p", "0.9", "--temp", "0"}).sampler.temperature, 0);
 }
 
+TEST(CommandLine, TakesBytesInUnits) {
+  EXPECT_EQ(parsed({"-p", "a", "--mem-bytes", "3K"}).mem_bytes, 3 << 10);
+  EXPECT_EQ(parsed({"-p", "a", "--mem-bytes", "512M"}).mem_bytes, 512 << 20);
+  EXPECT_EQ(parsed({"-p", "a", "--mem-bytes", "80G"}).mem_bytes, int64_t{80} << 30);
+  EXPECT_EQ(parsed({"-p", "a", "--mem-bytes", "2T"}).mem_bytes, int64_t{2} << 40);
+}
+
 TEST(CommandLine, CountsWhatIsWanted) {
   EXPECT_EQ(parsed({"-p", "a"}).wanted(), 128);
   EXPECT_EQ(parsed({"-p", "a", "--force", "1,2,3"}).wanted(), 3);
@@ -128,6 +135,10 @@ TEST(CommandLine, RefusesValuesByName) {
               std::string("Usage: --top-p '") + bad + "': expected a number from 0 to 1");
   }
   EXPECT_EQ(refused({"-p", "a", "--min-p", "1.01"}), "Usage: --min-p '1.01': expected a number from 0 to 1");
+  for (const char* bad : {"", "0", "0M", "-1", "1.5G", "M", "1KB", "1k", "9999999T"}) {
+    EXPECT_EQ(refused({"-p", "a", "--mem-bytes", bad}),
+              std::string("Usage: --mem-bytes '") + bad + "': expected a number of bytes from 1, or of K, M, G or T");
+  }
   EXPECT_EQ(refused({"-p", "a", "--seed", "-1"}),
             "Usage: --seed '-1': expected an integer from 0 to 18446744073709551615");
   EXPECT_EQ(refused({"a", "-p", "a", "--kv", "q9"}, kLanecRun), "Usage: --kv 'q9': expected f16, f32 or q8_0");

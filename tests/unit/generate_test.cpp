@@ -40,16 +40,40 @@ class CountingEngine {
     return {};
   }
   Status logits(const float** row, int) { return *row = row_.data(), Status{}; }
-  Status greedy_next(int32_t* token, int) { return *token = (last_ + 1) % tokens_, Status{}; }
+  Status greedy_next(int32_t* token, int) { return *token = (last_ + 1) % tokens_, wait(); }
+  Status wait() { return waited_ = positions_, Status{}; }
   void run_ahead(int64_t steps) { promised_ = steps; }
 
   int64_t promised_ = 0, positions_ = 0;
+  int64_t waited_ = 0;  // positions that had been fed when it was waited last
 
  private:
   int32_t tokens_, last_ = -1;
   int64_t context_;
   std::vector<float> row_;
 };
+
+/// The exit code of a run in a process of its own, whose output's reader has gone.
+int run_without_reader(const Vocabulary& vocabulary, const std::vector<std::string>& args) {
+  int ends[2];
+  if (pipe(ends) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    dup2(ends[1], STDOUT_FILENO);
+    close(STDERR_FILENO);
+    RunOptions options;
+    parse_command_line(args, kProgram, &options);
+    CountingEngine engine(vocabulary.tokens(), 32);
+    usleep(100000);  // until the parent has closed its end
+    _exit(run_and_print(engine, vocabulary, options, options.prompt_ids, 0).code);
+  }
+  close(ends[0]);
+  close(ends[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 class GenerateTest : public testing::Test {
  protected:
@@ -69,6 +93,7 @@ class GenerateTest : public testing::Test {
     if (status.ok()) status = generate(engine, *file_, options, prompt, nullptr, &result_);
     positions_ = engine.positions_;
     promised_ = engine.promised_;
+    waited_ = engine.waited_;
     return status;
   }
   std::vector<float> dumped(const Path& path) {
@@ -80,7 +105,7 @@ class GenerateTest : public testing::Test {
 
   OpenVocabulary file_;
   Generation result_;
-  int64_t positions_ = 0, promised_ = 0;
+  int64_t positions_ = 0, promised_ = 0, waited_ = 0;
 };
 
 using Ids = std::vector<int32_t>;
@@ -125,6 +150,16 @@ TEST_F(GenerateTest, DumpsARowForEachPositionFed) {
   EXPECT_TRUE(result_.ids.empty());
   ASSERT_TRUE(run({"--tokens", "68,69", "-n", "1", "--dump-logits", path}).ok());
   EXPECT_EQ(dumped(path).size(), 2 * tokens);
+}
+
+// A time is taken when the device is done, not when it was told.
+TEST_F(GenerateTest, TimesWhatIsComputed) {
+  ASSERT_TRUE(run({"--tokens", "68,69", "-n", "0"}).ok());
+  EXPECT_EQ(waited_, 2);
+  ASSERT_TRUE(run({"--tokens", "68,69", "--force", "70"}).ok());
+  EXPECT_EQ(waited_, 2);
+  ASSERT_TRUE(run({"--tokens", "68,69", "--force", "70,71,72"}).ok());
+  EXPECT_EQ(waited_, 4);
 }
 
 TEST_F(GenerateTest, LeavesNoDumpBehindAFailure) {
@@ -197,25 +232,19 @@ TEST_F(GenerateTest, PrintsJsonWhateverTheBytes) {
 }
 
 TEST_F(GenerateTest, EndsQuietlyWhenTheReaderHasGone) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    dup2(ends[1], STDOUT_FILENO);
-    close(STDERR_FILENO);
-    RunOptions options;
-    parse_command_line({"--tokens", "68", "-n", "20"}, kProgram, &options);
-    CountingEngine engine((*file_).tokens(), 32);
-    usleep(100000);  // until the parent has closed its end
-    _exit(run_and_print(engine, *file_, options, {68}, 0));
-  }
-  close(ends[0]);
-  close(ends[1]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(run_without_reader(*file_, {"--tokens", "68", "-n", "20"}), 0);
+}
+
+TEST_F(GenerateTest, DumpsWholeEvenIfTheTextsReaderHasGone) {
+  TempFolder folder;
+  const std::string path = folder / "logits";
+  EXPECT_EQ(run_without_reader(*file_, {"--tokens", "68", "-n", "20", "--dump-logits", path}), 0);
+  EXPECT_EQ(dumped(path).size(), 20 * static_cast<size_t>((*file_).tokens()));
+}
+
+TEST_F(GenerateTest, ADumpWhoseReaderHasGoneIsNoSuccess) {
+  EXPECT_EQ(run_without_reader(*file_, {"--tokens", "68", "-n", "20", "--json", "--dump-logits", "/dev/stdout"}),
+            kExitEnvironment);
 }
 
 }  // namespace
