@@ -1,53 +1,129 @@
 #!/usr/bin/env bash
 # How far programs are from exact weights in float64: a table of every kind of activations and every cache, for docs/numerics.md.
 #
-#   tools/kl_table.sh [--chip host] [MODEL...]
+#   tools/kl_table.sh [OPTIONS] [MODEL...]                      builds the programs and runs them
+#   tools/kl_table.sh --prepare DIR --chip sm_90 [OPTIONS] ...  builds into DIR; needs nvcc, but no GPU
+#   DIR/kl_table.sh --run DIR                                   runs what lies in DIR; needs a GPU and its driver alone
 #
-# LANE_MODELS is a folder of checkpoints MODEL.gguf, LANE_GOLDENS one of golden cases, MODEL's in real/MODEL-*.json. Without names:
-# gemma3-270m and qwen2.5-coder-0.5b. Each row is a program, built here and fed each golden's prompt and continuation; LANEC and
-# COMPARE_GOLDEN name other builds of the two tools than those in build/. KL is of the golden's ids with the highest logits at a position,
-# normalised over them on both sides; top-1 counts the positions at which both have the same greatest.
+#   --chip CHIP           what to build for (default: the GPU of this machine, else the host chip)
+#   --activations LIST    some of f32,int8x2,int8     --kv LIST    some of f32,f16,q8_0
+#
+# LANE_MODELS is a folder of checkpoints MODEL.gguf, LANE_GOLDENS one of golden cases, MODEL's in real/MODEL-*.json. Without
+# names: gemma3-270m and qwen2.5-coder-0.5b. Each row is a program, fed each golden's prompt and continuation; LANEC and
+# COMPARE_GOLDEN name other builds of the two tools than those in build/. KL is of the golden's ids with the highest logits at a
+# position, normalised over them on both sides; top-1 counts the positions at which both have the same greatest. TIE (default 0)
+# leaves out those whose two highest are nearer than that.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
-chip=host
-if [ "${1:-}" = --chip ]; then chip=${2:?--chip takes a name, as in sm_90}; shift 2; fi
-[ $# -gt 0 ] || set -- gemma3-270m qwen2.5-coder-0.5b
-: "${LANE_MODELS:?names a folder of checkpoints}" "${LANE_GOLDENS:?names a folder of golden cases}"
-lanec=${LANEC:-build/tools/lanec} compare=${COMPARE_GOLDEN:-build/tests/support/compare_golden}
-for tool in "$lanec" "$compare"; do
-  [ -x "$tool" ] || { echo "kl_table: no $tool; build it with cmake --build build --target lanec compare_golden" >&2; exit 5; }
-done
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+die() { echo "kl_table: $*" >&2; exit "${code:-5}"; }
+
+# --- building: DIR/MODEL/ACTIVATIONS-KV/program ---
+
+prepare() {
+  local model activations kv lanec=${LANEC:-build/tools/lanec} compare=${COMPARE_GOLDEN:-build/tests/support/compare_golden}
+  : "${LANE_MODELS:?names a folder of checkpoints}"
+  for tool in "$lanec" "$compare"; do
+    [ -x "$tool" ] || die "no $tool; build it with cmake --build build --target lanec compare_golden"
+  done
+  mkdir -p "$dir/lib"
+  cp tools/kl_table.sh "$compare" "$dir"
+  # Libraries that a machine with a driver alone may lack; all but the C library, which goes with the kernel.
+  ldd "$compare" | awk '/=> \// && !/lib(c|m|pthread|dl|rt)\.so/ { print $3 }' | xargs -r cp -L -t "$dir/lib"
+  for model; do
+    for activations in ${activations_list//,/ }; do
+      for kv in ${kv_list//,/ }; do
+        build "$model" "$activations" "$kv"
+      done
+    done
+  done
+}
+
+build() {
+  local folder=$dir/$1/$2-$3
+  mkdir -p "$folder"
+  "$lanec" build "$LANE_MODELS/$1.gguf" -o "$folder/program" --chip "$chip" --activations "$2" --kv "$3" --ctx 256 \
+    --prefill 1 2>"$dir/log" || { cat "$dir/log" >&2; die "$1 with $2 and $3 does not build"; }
+}
+
+# --- running ---
 
 # ids_of KEY CASE.json: 1,2,3
 ids_of() { tr -d ' \n' <"$2" | grep -o "\"$1\":\[[0-9,]*\]" | grep -o '[0-9][0-9,]*'; }
 
-# One line: positions, agreed, mean KL, max KL, of all goldens of a model.
+# measure MODEL PROGRAM: mean KL, max KL, positions that agree, over all goldens of the model.
 measure() {
-  local program=$1 golden i=0
-  shift
-  for golden; do
+  local golden work i=0
+  local goldens=("$LANE_GOLDENS/real/$1"-*.json)
+  [ -f "${goldens[0]}" ] || die "no goldens $LANE_GOLDENS/real/$1-*.json"
+  work=$(mktemp -d)
+  for golden in "${goldens[@]}"; do
     echo "{\"tokens\": [$(ids_of prompt_ids "$golden")], \"force\": [$(ids_of greedy_ids "$golden")]}"
   done >"$work/prompts"
-  "$program" --prompts "$work/prompts" --dump-logits "$work/logits" >"$work/answers"
-  for golden; do
-    "$compare" "$golden" "$work/logits.$i" --tie 0 --difference 1e9 --mean-kl 1e9 || true
+  "$2" -m "$LANE_MODELS/$1.gguf" --prompts "$work/prompts" --dump-logits "$work/logits" >"$work/answers" 2>"$work/log" ||
+    die "$2: $(tail -n 1 "$work/log")"
+  # Its status says whether all positions agree, which here is a column.
+  for golden in "${goldens[@]}"; do
+    "$dir/compare_golden" "$golden" "$work/logits.$i" --tie "${TIE:-0}" --difference 1e9 --mean-kl 1e9 || true
     i=$((i + 1))
-  done | awk '{ split($3, a, "/"); n += a[2]; agreed += a[1]; sum += a[2] * $4; if ($5 > most) most = $5 }
-              END { if (!n) exit 1; printf "%.1e | %.1e | %d/%d\n", sum / n, most, agreed, n }'
+  done >"$work/table"
+  rm -rf "$work"/logits.*
+  awk -v cases="$i" '$3 ~ /^[0-9]+\/[0-9]+$/ { split($3, a, "/"); n += a[2]; agreed += a[1]; sum += a[2] * $4
+                                              if ($5 > most) most = $5; found++ }
+                     END { if (found != cases) exit 1; printf "%.1e | %.1e | %d/%d\n", sum / n, most, agreed, n }' \
+    "$work/table" || die "$1: $(cat "$work/table")"
+  rm -r "$work"
 }
 
-echo '| model | activations | cache | mean KL | max KL | top-1 |'
-echo '|---|---|---|---|---|---|'
-for model; do
-  goldens=("$LANE_GOLDENS/real/$model"-*.json)
-  for activations in f32 int8x2 int8; do
-    for kv in f32 f16 q8_0; do
-      "$lanec" build "$LANE_MODELS/$model.gguf" -o "$work/model" --chip "$chip" --activations "$activations" --kv "$kv" \
-        --ctx 256 --prefill 1 2>"$work/log" || { cat "$work/log" >&2; exit 5; }
-      echo "| $model | \`$activations\` | \`$kv\` | $(measure "$work/model" "${goldens[@]}") |"
+run() {
+  local program model activations kv row found=0
+  : "${LANE_MODELS:?names a folder of checkpoints}" "${LANE_GOLDENS:?names a folder of golden cases}"
+  export LD_LIBRARY_PATH=$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  echo '| model | activations | cache | mean KL | max KL | top-1 |'
+  echo '|---|---|---|---|---|---|'
+  for model in "$dir"/*/; do
+    model=$(basename "$model")
+    for activations in f32 int8x2 int8; do
+      for kv in f32 f16 q8_0; do
+        program=$dir/$model/$activations-$kv/program
+        [ -x "$program" ] || continue
+        row=$(measure "$model" "$program")
+        echo "| $model | \`$activations\` | \`$kv\` | $row |"
+        found=$((found + 1))
+      done
     done
   done
+  [ "$found" -gt 0 ] || die "no program in $dir"
+}
+
+# --- the command line ---
+
+mode=all dir='' chip='' activations_list=f32,int8x2,int8 kv_list=f32,f16,q8_0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prepare | --run) mode=${1#--} dir=${2:?$1 takes a folder}; shift ;;
+    --chip) chip=${2:?--chip takes a name, as in sm_90}; shift ;;
+    --activations) activations_list=${2:?--activations takes a list, as in f32,int8}; shift ;;
+    --kv) kv_list=${2:?--kv takes a list, as in f32,f16}; shift ;;
+    -*) sed -n '2,17s/^# \?//p' "$0" >&2; exit 2 ;;
+    *) break ;;
+  esac
+  shift
 done
+[ $# -gt 0 ] || set -- gemma3-270m qwen2.5-coder-0.5b
+
+if [ "$mode" = all ]; then
+  dir=$(mktemp -d)
+  trap 'rm -rf "$dir"' EXIT
+fi
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+if [ "$mode" != run ]; then
+  cd "$(dirname "$0")/.."
+  if [ -z "$chip" ]; then
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) || true
+    chip=${capability:+sm_${capability/./}}
+  fi
+  chip=${chip:-host}
+  prepare "$@"
+fi
+[ "$mode" = prepare ] || run

@@ -78,10 +78,10 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
 CLI::App* add_compile(CLI::App& app, CompileArguments& a) {
   CLI::App* command = app.add_subcommand("compile", "write a checkpoint's program: model.cu and model.lane");
   add_compile_options(command, a);
-  command->add_option("--emit", a.emit,
-                      "print a stage's product: gguf, spec, logos, graph, weights, plan, branches, "
-                      "arena, residence or cu");
-  command->add_option("--form", a.form, "the form whose product is printed (default 1)");
+  CLI::Option* emit = command->add_option("--emit", a.emit,
+                                          "print a stage's product: gguf, spec, logos, graph, weights, plan, branches, "
+                                          "arena, rules, residence or cu");
+  command->add_option("--form", a.form, "the form whose product is printed (default 1)")->needs(emit);
   command->add_flag("--dry-run", a.dry_run, "write nothing; print what the program needs on the device");
   command->final_callback([&a] { compile_command(a); });
   return command;

@@ -19,10 +19,10 @@ namespace {
 
 std::string reason(int error) { return std::strerror(error); }
 
-void write_whole(const fs::path& path, std::string_view bytes) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wxb"), std::fclose);
-  if (!file) throw IoError(fmt::format("{}: {}", printable(path.string()), reason(errno)));
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
+/// Writes `bytes` under the name `temporary`; a message says `path`, which it is for.
+void write_whole(const fs::path& temporary, const fs::path& path, std::string_view bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wxb"), std::fclose);
+  const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   if (!written || std::fflush(file.get()) != 0) {
     throw IoError(fmt::format("{}: {}", printable(path.string()), reason(errno)));
   }
@@ -85,7 +85,7 @@ fs::path OutputFiles::reserve(const fs::path& named) {
   return entries_.back().temporary;
 }
 
-void OutputFiles::add(const fs::path& path, std::string_view bytes) { write_whole(reserve(path), bytes); }
+void OutputFiles::add(const fs::path& path, std::string_view bytes) { write_whole(reserve(path), path, bytes); }
 
 void OutputFiles::commit() {
   for (const Entry& e : entries_) keep(e.path, e.before);

@@ -61,9 +61,8 @@ inline Status parse_integer(const std::string& option, const std::string& s, int
   const long long value = std::strtoll(s.c_str(), &end, 10);
   const bool plain = !s.empty() && (s[0] == '-' || (s[0] >= '0' && s[0] <= '9'));
   if (!plain || *end != '\0' || errno != 0 || value < low || value > high) {
-    return expected(option, s,
-                    high == INT64_MAX ? "an integer from " + std::to_string(low)
-                                      : "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+    const std::string from = low == INT64_MIN ? "" : " from " + std::to_string(low);
+    return expected(option, s, "an integer" + from + (high == INT64_MAX ? "" : " to " + std::to_string(high)));
   }
   *out = value;
   return {};

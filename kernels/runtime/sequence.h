@@ -151,8 +151,9 @@ class Sequence {
   }
 
   Status write(std::string_view text) {
-    result_.text += text;
-    return output_.write(text);
+    const Status status = output_.write(text);
+    if (status.ok()) result_.text += text;
+    return status;
   }
 
   const Vocabulary& v_;
