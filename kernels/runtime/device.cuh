@@ -14,6 +14,15 @@ inline Status cuda_status(cudaError_t error, const char* doing) {
   return {kExitEnvironment, std::string("Cuda: ") + doing + ": " + cudaGetErrorString(error)};
 }
 
+/// Lets a kernel ask for so much dynamic shared memory, and has it want as much of a multiprocessor's memory shared as
+/// any other kernel: dividing that memory anew takes an idle multiprocessor, and launches would not overlap.
+template <class... Parameters>
+cudaError_t share_memory(void (*kernel)(Parameters...), int dynamic_bytes) {
+  constexpr int kAllShared = 100;  // per cent
+  LANE_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, kAllShared));
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes);
+}
+
 /// Whether this program has code for the GPU at hand.
 template <class... Parameters>
 cudaError_t has_code(void (*kernel)(Parameters...)) {

@@ -143,10 +143,12 @@ std::string prepare_function(const Lane& lane) {
   }
   std::string text = "/// Fails where the GPU cannot run the kernels.\ninline cudaError_t prepare() {\n";
   text += fmt::format("  LANE_TRY(has_code({}));\n", any);
+  const bool overlaps =
+      find_chip(lane.options.chip)->dependent_launch &&
+      std::any_of(most.begin(), most.end(), [](const auto& k) { return k.second > kUsualSharedBytes; });
   for (const auto& [kernel, bytes] : most) {
-    if (bytes <= kUsualSharedBytes) continue;
-    text += fmt::format("  LANE_TRY(cudaFuncSetAttribute({}, cudaFuncAttributeMaxDynamicSharedMemorySize, {}));\n",
-                        kernel, bytes);
+    if (overlaps || bytes > kUsualSharedBytes)
+      text += fmt::format("  LANE_TRY(share_memory({}, {}));\n", kernel, bytes);
   }
   return text + "  return cudaSuccess;\n}\n";
 }
