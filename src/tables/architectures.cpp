@@ -11,6 +11,12 @@ using enum Presence;
 
 constexpr Architecture kArchitectures[] = {
     {
+        .name = "arcee",
+        .frequency_factors = true,
+        .activation = Activation::SquareRelu,
+        .gated = false,
+    },
+    {
         .name = "cohere2",
         .norm = NormKind::Layer,
         .residual = Residual::Parallel,
