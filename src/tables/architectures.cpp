@@ -36,6 +36,10 @@ constexpr Architecture kArchitectures[] = {
         .logit_scale = Scale::Key,
     },
     {
+        .name = "deepseek",
+        .experts = {.layers = ExpertLayers::Counted, .shared = Required},
+    },
+    {
         .name = "deepseek2",
         .mixers = Mixers::Latent,
         .yarn_log = YarnLog::Scores,
