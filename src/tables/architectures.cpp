@@ -47,6 +47,14 @@ constexpr Architecture kArchitectures[] = {
             {.layers = ExpertLayers::Counted, .gating_key = Optional, .selection_bias = Optional, .shared = Optional},
     },
     {
+        .name = "dots1",
+        .head_norm = HeadNorm::EachHead,
+        .pairing = Pairing::Halves,
+        .experts =
+            {.layers = ExpertLayers::Counted, .gating_key = Required, .selection_bias = Optional, .shared = Required},
+        .head = Required,
+    },
+    {
         .name = "ernie4_5",
         .qkv_bias = Optional,
         .output_bias = Optional,
