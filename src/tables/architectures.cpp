@@ -66,6 +66,11 @@ constexpr Architecture kArchitectures[] = {
             {.layers = ExpertLayers::Counted, .normalised = true, .selection_bias = Optional, .shared = Optional},
     },
     {
+        .name = "exaone",
+        .pairing = Pairing::Halves,
+        .frequency_factors = true,
+    },
+    {
         .name = "exaone4",
         .mixer_norm = "",
         .mixer_post_norm = "post_attention_norm",
