@@ -257,6 +257,17 @@ constexpr Architecture kArchitectures[] = {
         .experts = {.layers = ExpertLayers::Counted, .normalised = true},
     },
     {
+        .name = "nemotron",
+        .norm = NormKind::Layer,
+        .norm_bias = Required,
+        .output_bias = Optional,
+        .pairing = Pairing::Halves,
+        .activation = Activation::SquareRelu,
+        .gated = false,
+        .ffn_bias = Optional,
+        .head = Required,
+    },
+    {
         .name = "olmo",
         .norm = NormKind::Layer,
         .norm_gain = Absent,
