@@ -287,6 +287,13 @@ constexpr Architecture kArchitectures[] = {
         .head = Required,
     },
     {
+        .name = "olmoe",
+        .head_norm = HeadNorm::Whole,
+        .pairing = Pairing::Halves,
+        .experts = {.layers = ExpertLayers::Counted},
+        .head = Required,
+    },
+    {
         .name = "phi2",
         .norm = NormKind::Layer,
         .norm_bias = Required,
