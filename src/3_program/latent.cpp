@@ -66,7 +66,7 @@ std::string say_unabsorbed(Builder& builder, const LatentAttention& of, const Qu
   const std::string value = slice(builder, "v", both, of.heads, width, of.plain + 1, width);
   const std::string query = builder.let("qj", OpKind::HeadJoin, {q.plain, q.turned}, heads);
   OptionList shared = heads;  // one rotated key for all heads
-  shared.push_back({K::Width, double(of.plain)});
+  shared.push_back({K::Width, double(of.turned)});
   const std::string key = builder.let("kj", OpKind::HeadJoin, {plain, latent.turned}, shared);
   return say_attention(builder, of, query, key, value, of.heads, of.plain + of.turned, of.value_width, ctx);
 }
