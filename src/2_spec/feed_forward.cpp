@@ -136,8 +136,10 @@ Experts experts(const Source& source, const Block& block) {
 // A model may have none of the layers that a key is for.
 void know_keys(const Source& source) {
   if (source.row.experts.layers == ExpertLayers::None) return;
-  for (std::string_view key : {"expert_feed_forward_length", "expert_shared_feed_forward_length", "expert_shared_count",
-                               "expert_used_count", "feed_forward_length"})
+  for (std::string_view key : {"expert_count", "expert_feed_forward_length", "expert_gating_func", "expert_group_count",
+                               "expert_group_used_count", "expert_shared_count", "expert_shared_feed_forward_length",
+                               "expert_used_count", "expert_weights_norm", "expert_weights_scale",
+                               "feed_forward_length", "interleave_moe_layer_step", "leading_dense_block_count"})
     source.keys.ignore(key);
 }
 

@@ -75,6 +75,13 @@ void add_heads_norms(json& r, int block, const json& q, const json& k) {
   add_tensor(r, at(block, "attn_k_norm.weight"), k, 1);
 }
 
+void make_dense(json& r, int block, const std::vector<std::string>& routed, int width) {
+  for (const std::string& name : routed) drop_tensor(r, at(block, name));
+  add_tensor(r, at(block, "ffn_gate.weight"), {width, 256});
+  add_tensor(r, at(block, "ffn_up.weight"), {width, 256});
+  add_tensor(r, at(block, "ffn_down.weight"), {256, width});
+}
+
 const Variant kVariants[] = {
     {"fused_projections_with_biases", "llama-f32",
      [](json& r) {
@@ -210,6 +217,15 @@ const Variant kVariants[] = {
      [](json& r) {
        for (const char* name : {"attn_qkv.weight", "attn_gate.weight"}) drop_tensor(r, at(0, name));
        add_tensor(r, at(0, "ssm_in.weight"), {384, 256});
+     }},
+    {"dense_layers_alone_where_experts_may_be", "deepseek2-f32",
+     [](json& r) {
+       set_key(r, "deepseek2.leading_dense_block_count", "u32", 2);
+       set_key(r, "deepseek2.expert_weights_norm", "bool", true);
+       make_dense(r, 1,
+                  {"ffn_gate_inp.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight",
+                   "ffn_gate_shexp.weight", "ffn_up_shexp.weight", "ffn_down_shexp.weight"},
+                  512);
      }},
     {"padded_vocabulary", "qwen2-f32",
      [](json& r) {
