@@ -77,6 +77,8 @@ struct Kernel {
   /// The C++ types of its parameters, in order: "float* out, const float* x, …": printed in docs/kernels.md and checked
   /// against Args.
   std::string_view parameters;
+  /// It reads a few rows of its matrices, not all.
+  bool gathers = false;
 };
 std::span<const Kernel> kernels();
 const Kernel& kernel(std::string_view name);

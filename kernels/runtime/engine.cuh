@@ -15,6 +15,7 @@
 
 #include "runtime/generate.h"
 #include "runtime/loader.cuh"
+#include "runtime/matrices.cuh"
 
 namespace LANE_NAMESPACE {
 
@@ -29,7 +30,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  explicit Engine(const ProgramInfo& program) : program_(program) {}
+  explicit Engine(const ProgramInfo& program) : program_(program), matrices_(program) {}
   ~Engine() { release_graphs(); }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -47,7 +48,7 @@ class Engine {
     if (Status s = check_device(); !s.ok()) return s;
     if (Status s = check_memory(options_.mem_bytes); !s.ok()) return s;
     if (Status s = cuda_status(allocate(), "allocating the model's memory"); !s.ok()) return s;
-    if (Status s = Loader(program_, memory_.weights).load(shards_, sidecar_, !options_.allow_weights_change); !s.ok()) {
+    if (Status s = Loader(program_, matrices_).load(shards_, sidecar_, !options_.allow_weights_change); !s.ok()) {
       return s;
     }
     if (Status s = reset(); !s.ok()) return s;
@@ -62,6 +63,8 @@ class Engine {
   /// The checkpoint's bytes before its data, where vocabulary and merges lie.
   const std::vector<uint8_t>& header() const { return shards_.header; }
   const ProgramInfo& program() const { return program_; }
+  /// What a person should know of where the weights lie; empty where they are all on the device.
+  std::string residence() const { return matrices_.summary(); }
 
   /// Feeds `count` ids from the current position on, in the largest chunks that fit; with a sink, a decode step at a
   /// time, since only they leave every position's logits.
@@ -183,20 +186,11 @@ class Engine {
     size_t free = 0, total = 0;
     if (Status s = cuda_status(cudaMemGetInfo(&free, &total), "asking for free memory"); !s.ok()) return s;
     if (mem_bytes) free = mem_bytes;
-    const uint64_t budget = free > program_.reserve_bytes ? free - program_.reserve_bytes : 0;
-    const uint64_t parts[] = {program_.weight_bytes, program_.state_bytes, program_.arena_bytes, program_.logits_bytes,
-                              program_.io_bytes};
-    uint64_t needed = 0;
-    for (uint64_t part : parts) needed += part;
-    if (needed <= budget) return {};
-    const char* names[] = {"weights", "carried state", "arena", "logits", "inputs"};
-    std::string message = "Memory: needs " + std::to_string(needed) + " bytes, has " + std::to_string(budget) + ":";
-    for (int i = 0; i < 5; ++i) message += std::string(i ? ", " : " ") + names[i] + " " + std::to_string(parts[i]);
-    return {kExitEnvironment, message};
+    return matrices_.choose(free > program_.reserve_bytes ? free - program_.reserve_bytes : 0);
   }
 
   cudaError_t allocate() {
-    LANE_TRY(weights_.allocate(program_.weight_bytes));
+    LANE_TRY(matrices_.allocate());
     LANE_TRY(state_.allocate(program_.state_bytes));
     LANE_TRY(arena_.allocate(program_.arena_bytes));
     LANE_TRY(device_logits_.allocate(program_.logits_bytes));
@@ -204,7 +198,7 @@ class Engine {
     LANE_TRY(logits_.allocate(program_.logits_bytes));
     const Region io{io_.data()};
     const uint64_t sequences = program_.io_tokens_bytes, each = program_.io_sequence_bytes;
-    memory_ = {{weights_.data()}, {state_.data()},      {arena_.data()},         {device_logits_.data()}, io(0),
+    memory_ = {matrices_.fixed(), {state_.data()},      {arena_.data()},         {device_logits_.data()}, io(0),
                io(sequences),     io(sequences + each), io(sequences + 2 * each)};
     LANE_TRY(make_entries());
     return make_streams();
@@ -386,7 +380,7 @@ class Engine {
   }
 
   cudaError_t launch_step(int form) {
-    Step step(streams_);
+    Step step(streams_, matrices_.copies());
     program_.forms[form].launches(step, memory_);
     return step.error();
   }
@@ -398,7 +392,8 @@ class Engine {
   Sidecar sidecar_;
   Shards shards_;
   Memory memory_;
-  DeviceBlock weights_, state_, arena_, device_logits_, io_;
+  Matrices matrices_;
+  DeviceBlock state_, arena_, device_logits_, io_;
   PinnedBlock logits_;
   std::array<Entry, kEntries> entries_;
   std::vector<Event> events_;

@@ -9,6 +9,7 @@
 #include "ops/position.cuh"
 #include "runtime/checkpoint.h"
 #include "runtime/device.cuh"
+#include "runtime/matrices.cuh"
 #include "runtime/sidecar.h"
 
 namespace LANE_NAMESPACE {
@@ -34,7 +35,7 @@ inline float widen_bfloat16(uint16_t h) {
 
 class Loader {
  public:
-  Loader(const ProgramInfo& program, Region weights) : program_(program), weights_(weights) {}
+  Loader(const ProgramInfo& program, const Matrices& matrices) : program_(program), matrices_(matrices) {}
 
   /// `check_data`: refuse data whose digest is not the one of the compile.
   Status load(const Shards& shards, const Sidecar& sidecar, bool check_data) {
@@ -108,13 +109,14 @@ class Loader {
       held_[size_t(i)].insert(held_[size_t(i)].end(), part, part + bytes);
       return cudaSuccess;
     }
-    if (p.load == Load::Repacked) return repack(p, part, at, bytes);
-    return cudaMemcpyAsync(weights_(p.device_offset + at).byte, part, bytes, cudaMemcpyHostToDevice, stream_.get());
+    if (p.load == Load::Repacked) return repack(i, part, at, bytes);
+    return cudaMemcpyAsync(matrices_.home(i) + at, part, bytes, cudaMemcpyDefault, stream_.get());
   }
 
   /// `bytes` bytes of a matrix from byte `at` on: its rows that are complete now go to their place, and the last one's
   /// beginning waits for the next piece. A file's pieces come in order, so only one row waits at a time.
-  cudaError_t repack(const PlacementInfo& p, const uint8_t* part, uint64_t at, uint64_t bytes) {
+  cudaError_t repack(int i, const uint8_t* part, uint64_t at, uint64_t bytes) {
+    const PlacementInfo& p = program_.placements[i];
     constexpr int kThreads = 256, kBlock = 32;
     const uint64_t row_bytes = p.bytes / uint64_t(p.rows), waiting = at % row_bytes, have = waiting + bytes;
     const int first = int(at / row_bytes), rows = int(have / row_bytes);
@@ -122,12 +124,14 @@ class Loader {
     if (rows == 0) return cudaSuccess;
     const uint64_t threads = uint64_t(rows) * uint64_t(p.columns / kBlock);
     LANE_TRY(launch(stream_.get(), dim3(unsigned((threads + kThreads - 1) / kThreads)), dim3(kThreads), 0, p.repack,
-                    weights_(p.device_offset), Address{stored_.data()}, first, rows, p.rows, p.columns));
+                    Address{matrices_.home(i)}, Address{stored_.data()}, first, rows, p.rows, p.columns));
     const uint64_t left = have % row_bytes;
     if (left == 0) return cudaSuccess;
     return cudaMemcpyAsync(stored_.data(), stored_.data() + (have - left), left, cudaMemcpyDeviceToDevice,
                            stream_.get());
   }
+
+  Address fixed(const PlacementInfo& p) const { return matrices_.fixed()(p.device_offset); }
 
   /// What is not a copy of the file's bytes.
   Status finish(const PlacementInfo& p, const std::vector<uint8_t>& halves, const Sidecar& sidecar) {
@@ -137,7 +141,7 @@ class Loader {
     } else if (p.load == Load::RotaryTable) {
       error = make_rotary_table(p, sidecar.payload.data() + p.offset);
     } else if (p.shard == kSidecar) {
-      error = copy(weights_(p.device_offset).byte, sidecar.payload.data() + p.offset, p.bytes);
+      error = copy(fixed(p).byte, sidecar.payload.data() + p.offset, p.bytes);
     }
     return cuda_status(error, "loading the weights");
   }
@@ -155,7 +159,7 @@ class Loader {
       std::memcpy(&half, &halves[2 * i], 2);
       floats[i] = p.load == Load::Float16 ? widen_float16(half) : widen_bfloat16(half);
     }
-    return copy(weights_(p.device_offset).byte, floats.data(), floats.size() * 4);
+    return copy(fixed(p).byte, floats.data(), floats.size() * 4);
   }
 
   cudaError_t make_rotary_table(const PlacementInfo& p, const uint8_t* frequencies) {
@@ -165,12 +169,12 @@ class Loader {
     LANE_TRY(on_device.allocate(p.bytes));
     LANE_TRY(copy(on_device.data(), frequencies, p.bytes));
     LANE_TRY(launch(stream_.get(), dim3(unsigned(count + kThreads - 1) / kThreads), dim3(kThreads), 0, rotary_table,
-                    weights_(p.device_offset), Address{on_device.data()}, count, pairs, p.magnitude));
+                    fixed(p), Address{on_device.data()}, count, pairs, p.magnitude));
     return cudaStreamSynchronize(stream_.get());
   }
 
   const ProgramInfo& program_;
-  Region weights_;
+  const Matrices& matrices_;
   Stream stream_;
   PinnedBlock staging_[2];
   Event free_[2];  // the copies out of this staging buffer have ended

@@ -60,6 +60,7 @@ inline int program_main(const ProgramInfo& program, int argc, char** argv) {
   std::vector<int32_t> prompt;
   if (Status s = many ? Status{} : prompt_ids(vocabulary, o, options.context, &prompt); !s.ok()) return fail(s);
   if (Status s = engine.load(); !s.ok()) return fail(s);
+  if (const std::string note = engine.residence(); !note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Status status =
       many ? answer_and_print(engine, vocabulary, o, seconds) : run_and_print(engine, vocabulary, o, prompt, seconds);

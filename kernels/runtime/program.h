@@ -33,12 +33,27 @@ using RepackKernel = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
 struct PlacementInfo {
   int shard;               // or kSidecar
   uint64_t offset, bytes;  // in the shard's file or the sidecar's payload
-  uint64_t device_offset;  // in the weights' allocation
+  uint64_t device_offset;  // in the weights' allocation, nothing away
+  uint64_t device_bytes;
   Load load;
   int positions;                  // RotaryTable: rows
   double magnitude;               // RotaryTable: multiplies cos and sin
   RepackKernel repack = nullptr;  // Repacked: by rows, as they come
   int rows = 0, columns = 0;      // Repacked
+};
+
+/// How a launch reads a matrix that is in host memory.
+enum class Away {
+  Copied,  // from a buffer on the device, to which it is copied ahead of each use
+  Read,    // where it lies
+};
+
+/// Matrices that leave the device together, when memory is short.
+struct LeavingInfo {
+  int matrices;  // the next so many of `leaving_matrices`
+  Away away;
+  uint64_t buffer_bytes;  // of each of the two buffers, once these have left, and those before them
+  uint64_t weight_bytes;  // all that weights then take on the device, the buffers included
 };
 
 /// An address that becomes whatever pointer the kernel takes.
@@ -58,7 +73,7 @@ struct Region {
 
 /// Where a step finds everything.
 struct Memory {
-  Region weights;
+  Region weights;            // vectors and tables; Step::matrix finds the others
   Region state;              // carried state, a block a sequence
   Region arena;              // what a step computes
   Region logits;             // float32, [rows][vocabulary]
@@ -75,25 +90,56 @@ struct Streams {
   cudaEvent_t* events = nullptr;
 };
 
+/// A matrix, wherever it lies.
+struct MatrixPlace {
+  uint8_t* home = nullptr;
+  uint64_t copied_bytes = 0;  // to a buffer, ahead of a launch; 0: the launch reads it at home
+};
+
+/// Matrices on their way to the device: what the next launch reads is copied to one buffer while the other is read.
+struct Copies {
+  const MatrixPlace* places = nullptr;  // of each placement
+  uint64_t buffer_bytes = 0;            // 0: nothing is copied
+  uint8_t* buffer[2] = {};
+  cudaStream_t stream = nullptr;
+  cudaEvent_t begun = nullptr;               // the step may be entered
+  cudaEvent_t filled[2] = {}, read[2] = {};  // of each buffer: its copies have ended; its launch has
+};
+
 /// Takes a step's launches. The first error ends it: the rest is passed over. Its functions stay out of line, because a
 /// program says thousands of launches, and inlined they would be most of its compile time.
 class Step {
  public:
-  explicit Step(const Streams& streams) : streams_(streams) {}
+  Step(const Streams& streams, const Copies& copies) : streams_(streams), copies_(copies) {
+    if (copies_.buffer_bytes > 0) error_ = begin_copies();
+  }
   cudaError_t error() const { return error_; }
+
+  /// Where the next launch finds matrix `p`: all that it reads are asked for between the launch before it and itself.
+  __attribute__((noinline)) Address matrix(int p) {
+    const MatrixPlace& place = copies_.places[p];
+    if (place.copied_bytes == 0) return {place.home};
+    uint8_t* to = copies_.buffer[turn_] + filled_;
+    if (error_ == cudaSuccess) error_ = copy(place, to);
+    return {to};
+  }
 
   template <class... Parameters>
   __attribute__((noinline)) void launch(int stream, dim3 grid, dim3 block, size_t shared_bytes,
                                         void (*kernel)(Parameters...),
                                         typename Parameter<Parameters>::type... arguments) {
+    await_copies(stream);
     if (error_ != cudaSuccess) return;
     error_ = LANE_NAMESPACE::launch(streams_.stream[stream], grid, block, shared_bytes, kernel, arguments...);
+    release_buffer(stream);
   }
   /// The same, but the kernel may start before the one ahead of it in the stream has ended.
   template <class... Parameters>
   __attribute__((noinline)) void launch_dependent(int stream, dim3 grid, dim3 block, size_t shared_bytes,
                                                   void (*kernel)(Parameters...),
                                                   typename Parameter<Parameters>::type... arguments) {
+    // Such a kernel reads its matrices before it waits: copies must have ended before it starts.
+    if (filled_ > 0) return launch(stream, grid, block, shared_bytes, kernel, arguments...);
     if (error_ != cudaSuccess) return;
     error_ = LANE_NAMESPACE::launch_dependent(streams_.stream[stream], grid, block, shared_bytes, kernel, arguments...);
   }
@@ -106,8 +152,37 @@ class Step {
   }
 
  private:
+  /// The copies follow what the main stream did before this step, and nothing of the step.
+  cudaError_t begin_copies() {
+    LANE_TRY(cudaEventRecord(copies_.begun, streams_.stream[0]));
+    return cudaStreamWaitEvent(copies_.stream, copies_.begun, 0);
+  }
+  /// Into the buffer whose turn it is, once the launch that read it last has ended.
+  cudaError_t copy(const MatrixPlace& place, uint8_t* to) {
+    if (filled_ + place.copied_bytes > copies_.buffer_bytes) return cudaErrorInvalidValue;
+    if (filled_ == 0 && used_[turn_]) LANE_TRY(cudaStreamWaitEvent(copies_.stream, copies_.read[turn_], 0));
+    filled_ += (place.copied_bytes + 255) / 256 * 256;
+    return cudaMemcpyAsync(to, place.home, place.copied_bytes, cudaMemcpyHostToDevice, copies_.stream);
+  }
+  void await_copies(int stream) {
+    if (filled_ == 0 || error_ != cudaSuccess) return;
+    error_ = cudaEventRecord(copies_.filled[turn_], copies_.stream);
+    if (error_ == cudaSuccess) error_ = cudaStreamWaitEvent(streams_.stream[stream], copies_.filled[turn_], 0);
+  }
+  void release_buffer(int stream) {
+    if (filled_ == 0 || error_ != cudaSuccess) return;
+    error_ = cudaEventRecord(copies_.read[turn_], streams_.stream[stream]);
+    used_[turn_] = true;
+    turn_ ^= 1;
+    filled_ = 0;
+  }
+
   const Streams& streams_;
+  const Copies& copies_;
   cudaError_t error_ = cudaSuccess;
+  int turn_ = 0;         // the buffer that the next launch reads
+  uint64_t filled_ = 0;  // bytes of it
+  bool used_[2] = {};    // in this step
 };
 
 /// Marks a form's function, a straight list of launches: to optimize it gains nothing and would take most of the time
@@ -136,7 +211,10 @@ struct ProgramInfo {
   int form_count;
   int context, vocabulary_rows;
   int sequences;  // that the state has room for
-  uint64_t weight_bytes, state_bytes, arena_bytes, logits_bytes, io_bytes;
+  uint64_t weight_bytes, fixed_weight_bytes, state_bytes, arena_bytes, logits_bytes, io_bytes;
+  const LeavingInfo* leaving;  // what leaves the device when memory is short, in order
+  int leaving_count;
+  const int* leaving_matrices;                  // placements
   uint64_t reserve_bytes;                       // of the device's memory, left free
   uint64_t io_tokens_bytes, io_sequence_bytes;  // of the tokens' array, and of each of the other three
   bool cuda_graphs;

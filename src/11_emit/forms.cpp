@@ -37,6 +37,7 @@ struct ArgPrinter {
     return fmt::format("m.arena({})", form.arena.offset[size_t(a.buffer)] + a.byte_offset);
   }
   std::string operator()(const WeightArg& a) const {
+    if (lane.weights.placements[size_t(a.placement)].is_matrix()) return fmt::format("s.matrix({})", a.placement);
     return fmt::format("m.weights({})", lane.residence.weight_offset[size_t(a.placement)]);
   }
   std::string operator()(const StateArg& a) const {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -36,19 +37,32 @@ std::string shards_table(const Lane& lane) {
 std::string placements_table(const Lane& lane) {
   std::string text =
       "constexpr PlacementInfo kPlacements[] = {\n"
-      "    // shard, offset, bytes in the file; offset on the device; how it is loaded\n";
+      "    // shard, offset, bytes in the file; offset and bytes on the device; how it is loaded\n";
   for (size_t i = 0; i < lane.weights.placements.size(); ++i) {
     const Placement& p = lane.weights.placements[i];
     const bool repacked = p.layout == DeviceLayout::Repacked;
     const std::string how =
         repacked ? fmt::format(", repack<{}>, {}, {}", find_repacked(*p.format)->name, p.shape.rows, p.shape.columns)
                  : "";
-    text += fmt::format("    {{{}, {}, {}, {}, Load::{}, {}, {}{}}},  // {}\n",
+    text += fmt::format("    {{{}, {}, {}, {}, {}, Load::{}, {}, {}{}}},  // {} {}\n",
                         p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
-                        lane.residence.weight_offset[i], load_name(p),
-                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, how, p.name);
+                        lane.residence.weight_offset[i], p.device_bytes, load_name(p),
+                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, how, i, p.name);
   }
   return text + "};\n";
+}
+
+std::string leaving_tables(const Residence& r) {
+  std::string matrices = "constexpr int kLeavingMatrices[] = {\n",
+              sets =
+                  "constexpr LeavingInfo kLeaving[] = {\n"
+                  "    // matrices, how read; with these away: bytes of each buffer, of the weights\n";
+  for (const Leaving& set : r.leaving) {
+    matrices += fmt::format("    {},\n", fmt::join(set.matrices, ", "));
+    sets += fmt::format("    {{{}, Away::{}, {}, {}}},\n", set.matrices.size(),
+                        set.away == Away::Copied ? "Copied" : "Read", set.buffer_bytes, set.weight_bytes);
+  }
+  return matrices + "};\n" + sets + "};\n";
 }
 
 std::string forms_table(const Lane& lane) {
@@ -83,10 +97,12 @@ std::string program_info(const Lane& lane) {
   number(lane.forms[0].schedule.vocabulary, "rows of logits");
   number(sequences, "sequences");
   number(r.weight_bytes, "weights, bytes");
+  number(r.fixed_weight_bytes, "of them vectors and tables");
   number(r.state_bytes, "carried state, bytes");
   number(r.arena_bytes, "arena, bytes");
   number(r.logits_bytes, "logits, bytes");
   number(r.io_bytes, "inputs, bytes");
+  field(fmt::format("kLeaving, {}, kLeavingMatrices", r.leaving.size()), "what leaves when memory is short");
   number(lane.options.chip == "host" ? 0 : kContextReserve, "kept free, bytes");
   number(aligned(uint64_t(tokens) * 4), "of the inputs: tokens, bytes");
   number(aligned(uint64_t(sequences) * 4), "of the inputs: each other array, bytes");
@@ -98,7 +114,8 @@ std::string program_info(const Lane& lane) {
 }  // namespace
 
 std::string program_tables(const Lane& lane) {
-  return shards_table(lane) + "\n" + placements_table(lane) + "\n" + forms_table(lane) + "\n" + program_info(lane);
+  return shards_table(lane) + "\n" + placements_table(lane) + "\n" + leaving_tables(lane.residence) + "\n" +
+         forms_table(lane) + "\n" + program_info(lane);
 }
 
 }  // namespace lane

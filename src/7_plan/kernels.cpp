@@ -11,7 +11,10 @@ namespace {
 
 // Name, file, parameters as the file declares them; `tests/kernels` compiles each row against its file.
 constexpr std::array kKernels = {
-    Kernel{"row_lookup", "ops/row_lookup.cuh", "float* out, const uint8_t* w, const int* ids, int count, int columns"},
+    Kernel{.name = "row_lookup",
+           .file = "ops/row_lookup.cuh",
+           .parameters = "float* out, const uint8_t* w, const int* ids, int count, int columns",
+           .gathers = true},
     Kernel{"matrix_product", "ops/matrix_product.cuh",
            "float* out, const uint8_t* w, const float* x, int rows, int columns, int tokens"},
     Kernel{"head_product", "ops/matrix_product.cuh",
@@ -48,8 +51,10 @@ constexpr std::array kKernels = {
     Kernel{"streamed_gated_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const float* x, const float* norm, float epsilon, int "
            "gelu, int rows, int rows_per_block, int ring"},
-    Kernel{"repacked_row_lookup", "layout/row_lookup.cuh",
-           "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows"},
+    Kernel{.name = "repacked_row_lookup",
+           .file = "layout/row_lookup.cuh",
+           .parameters = "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows",
+           .gathers = true},
     Kernel{"rms_norm", "ops/norm.cuh",
            "float* out, const float* x, const float* weight, const float* bias, const float* residual, int width, int "
            "weight_columns, float epsilon"},
