@@ -22,4 +22,9 @@ struct MXFP4 {
   }
 };
 
+/// An exponent of 255 stands for NaN.
+__device__ __forceinline__ bool is_no_number(MXFP4, const uint8_t* row, int group) {
+  return block_of<MXFP4>(row, group)[0] == 255;
+}
+
 }  // namespace LANE_NAMESPACE

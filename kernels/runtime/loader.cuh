@@ -46,8 +46,9 @@ class Loader {
     }
     for (int p = 0; p < program_.placement_count; ++p) {
       if (Status s = finish(program_.placements[p], held_[size_t(p)], sidecar); !s.ok()) return s;
+      if (Status s = cuda_status(find_bad_at_home(p), "checking the weights"); !s.ok()) return s;
     }
-    return cuda_status(cudaStreamSynchronize(stream_.get()), "loading the weights");
+    return check_finite(shards);
   }
 
  private:
@@ -69,6 +70,9 @@ class Loader {
       error = staging_[b].allocate(std::min<uint64_t>(longest, kPieceBytes));
       if (error == cudaSuccess) error = free_[b].create();
     }
+    const uint64_t first_bytes = uint64_t(program_.placement_count) * sizeof(unsigned long long);
+    if (error == cudaSuccess) error = first_bad_.allocate(first_bytes);
+    if (error == cudaSuccess) error = cudaMemsetAsync(first_bad_.data(), 0xff, first_bytes, stream_.get());
     return cuda_status(error, "allocating the staging buffers");
   }
 
@@ -122,6 +126,7 @@ class Loader {
     const int first = int(at / row_bytes), rows = int(have / row_bytes);
     LANE_TRY(cudaMemcpyAsync(stored_.data() + waiting, part, bytes, cudaMemcpyHostToDevice, stream_.get()));
     if (rows == 0) return cudaSuccess;
+    LANE_TRY(find_bad(i, stored_.data(), first, rows, row_bytes));
     const uint64_t threads = uint64_t(rows) * uint64_t(p.columns / kBlock);
     LANE_TRY(launch(stream_.get(), dim3(unsigned((threads + kThreads - 1) / kThreads)), dim3(kThreads), 0, p.repack,
                     Address{matrices_.home(i)}, Address{stored_.data()}, first, rows, p.rows, p.columns));
@@ -164,13 +169,53 @@ class Loader {
 
   cudaError_t make_rotary_table(const PlacementInfo& p, const uint8_t* frequencies) {
     constexpr int kThreads = 256;
-    const int pairs = int(p.bytes / sizeof(double)), count = p.positions * pairs;
+    const int pairs = int(p.bytes / sizeof(double)), count = p.rows * pairs;
     DeviceBlock on_device;
     LANE_TRY(on_device.allocate(p.bytes));
     LANE_TRY(copy(on_device.data(), frequencies, p.bytes));
     LANE_TRY(launch(stream_.get(), dim3(unsigned(count + kThreads - 1) / kThreads), dim3(kThreads), 0, rotary_table,
                     fixed(p), Address{on_device.data()}, count, pairs, p.magnitude));
     return cudaStreamSynchronize(stream_.get());
+  }
+
+  /// Placements that lie as stored, or as floats; repacked ones were looked at on their way.
+  cudaError_t find_bad_at_home(int i) {
+    const PlacementInfo& p = program_.placements[i];
+    if (!p.finite || p.load == Load::Repacked) return cudaSuccess;
+    return find_bad(i, matrices_.home(i), 0, p.rows, p.device_bytes / uint64_t(p.rows));
+  }
+
+  /// Looks for weights that are no numbers among `rows` rows at `stored`, the first of which is row `first`.
+  cudaError_t find_bad(int i, const uint8_t* stored, int first, int rows, uint64_t row_bytes) {
+    constexpr int kThreads = 256, kGroup = 32, kMostWeights = 1 << 30;
+    const PlacementInfo& p = program_.placements[i];
+    unsigned long long* const bad = Address{first_bad_.data()};
+    for (const int most = std::max(1, kMostWeights / p.columns); rows > 0; first += most, rows -= most) {
+      const int64_t count = int64_t(std::min(rows, most)) * p.columns;
+      const int64_t threads = (count + kGroup - 1) / kGroup;
+      LANE_TRY(launch(stream_.get(), dim3(unsigned((threads + kThreads - 1) / kThreads)), dim3(kThreads), 0, p.finite,
+                      bad + i, stored, int64_t(first) * p.columns, count));
+      stored += uint64_t(most) * row_bytes;
+    }
+    return cudaSuccess;
+  }
+
+  Status check_finite(const Shards& shards) {
+    std::vector<unsigned long long> first(size_t(program_.placement_count));
+    cudaError_t error = cudaMemcpyAsync(first.data(), first_bad_.data(), first.size() * sizeof first[0],
+                                        cudaMemcpyDeviceToHost, stream_.get());
+    if (error == cudaSuccess) error = cudaStreamSynchronize(stream_.get());
+    if (error != cudaSuccess) return cuda_status(error, "loading the weights");
+    for (size_t i = 0; i < first.size(); ++i) {
+      const PlacementInfo& p = program_.placements[i];
+      if (first[i] == ~0ull) continue;
+      const auto columns = static_cast<unsigned long long>(p.columns);
+      return checkpoint_error(shards.files[size_t(std::max(p.shard, 0))].path() + ": '" + p.name + "': weight " +
+                              std::to_string(first[i]) + " (row " + std::to_string(first[i] / columns) + ", column " +
+                              std::to_string(first[i] % columns) +
+                              "): found no finite number; expected finite scales and weights");
+    }
+    return {};
   }
 
   const ProgramInfo& program_;
@@ -180,6 +225,7 @@ class Loader {
   Event free_[2];  // the copies out of this staging buffer have ended
   int turn_ = 0;
   DeviceBlock stored_;                      // rows on their way to being repacked
+  DeviceBlock first_bad_;                   // of each placement: the lowest index of a weight that is no number
   std::vector<std::vector<uint8_t>> held_;  // of each placement: float16 bytes to be widened
 };
 

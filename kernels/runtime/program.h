@@ -30,16 +30,20 @@ constexpr int kSidecar = -1;
 /// layout/repack.cuh: out, stored rows, first row, how many, all rows, columns.
 using RepackKernel = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
 
+/// ops/finite.cuh: the lowest index so far, stored weights, the first one's index, how many.
+using FiniteKernel = void (*)(unsigned long long*, const uint8_t*, int64_t, int64_t);
+
 struct PlacementInfo {
+  const char* name;        // as the step's text has it
   int shard;               // or kSidecar
   uint64_t offset, bytes;  // in the shard's file or the sidecar's payload
   uint64_t device_offset;  // in the weights' allocation, nothing away
   uint64_t device_bytes;
   Load load;
-  int positions;                  // RotaryTable: rows
-  double magnitude;               // RotaryTable: multiplies cos and sin
-  RepackKernel repack = nullptr;  // Repacked: by rows, as they come
-  int rows = 0, columns = 0;      // Repacked
+  int rows, columns;    // a matrix's, all experts' together; else those of the array on the device
+  double magnitude;     // RotaryTable: multiplies cos and sin
+  FiniteKernel finite;  // looks for what is no number; null where lanec made the array
+  RepackKernel repack;  // Repacked: by rows, as they come
 };
 
 /// How a launch reads a matrix that is in host memory.
@@ -48,7 +52,7 @@ enum class Away {
   Read,    // where it lies
 };
 
-/// Matrices that leave the device together, when memory is short.
+/// Matrices that leave the device together, when memory is short; or that have left, to be read otherwise from now on.
 struct LeavingInfo {
   int matrices;  // the next so many of `leaving_matrices`
   Away away;

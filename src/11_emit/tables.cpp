@@ -34,20 +34,25 @@ std::string shards_table(const Lane& lane) {
   return text + "};\n";
 }
 
+/// What looks for weights that are no numbers, by how they lie when it does: a vector is floats by then.
+std::string finite_kernel(const Placement& p) {
+  if (p.layout == DeviceLayout::RotaryTable) return "nullptr";
+  return fmt::format("first_not_finite<{}>", p.is_matrix() ? p.format->name : "F32");
+}
+
 std::string placements_table(const Lane& lane) {
   std::string text =
       "constexpr PlacementInfo kPlacements[] = {\n"
-      "    // shard, offset, bytes in the file; offset and bytes on the device; how it is loaded\n";
+      "    // name; shard, offset, bytes in the file; offset and bytes on the device; how it is loaded, rows, "
+      "columns\n";
   for (size_t i = 0; i < lane.weights.placements.size(); ++i) {
     const Placement& p = lane.weights.placements[i];
-    const bool repacked = p.layout == DeviceLayout::Repacked;
-    const std::string how =
-        repacked ? fmt::format(", repack<{}>, {}, {}", find_repacked(*p.format)->name, p.shape.rows, p.shape.columns)
-                 : "";
-    text += fmt::format("    {{{}, {}, {}, {}, {}, Load::{}, {}, {}{}}},  // {} {}\n",
+    const std::string repack =
+        p.layout == DeviceLayout::Repacked ? fmt::format("repack<{}>", find_repacked(*p.format)->name) : "nullptr";
+    text += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}, Load::{}, {}, {}, {}, {}, {}}},  // {}\n", p.name,
                         p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
-                        lane.residence.weight_offset[i], p.device_bytes, load_name(p),
-                        p.layout == DeviceLayout::RotaryTable ? p.shape.rows : 0, p.magnitude, how, i, p.name);
+                        lane.residence.weight_offset[i], p.device_bytes, load_name(p), p.shape.rows * p.shape.experts,
+                        p.shape.columns, p.magnitude, finite_kernel(p), repack, i);
   }
   return text + "};\n";
 }

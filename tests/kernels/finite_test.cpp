@@ -66,7 +66,7 @@ TEST_P(Finite, APlantedOneIsFoundWhereTheExactDecodeHasIt) {
       found += expected != kNone;
     }
   }
-  if (GetParam().name != "MXFP4") EXPECT_GT(found, 0);
+  EXPECT_TRUE(found > 0 || GetParam().name == "MXFP4");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Finite, testing::ValuesIn(kRows),
