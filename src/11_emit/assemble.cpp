@@ -18,12 +18,18 @@ std::string commented(std::string_view text) {
   return out;
 }
 
+/// The decode step's schedule whole, the others' first line: the code says each launch again.
+std::string schedule_comment(const Form& form, const Lane& lane) {
+  const std::string text = to_text(form.schedule, lane.weights);
+  return commented(&form == &lane.forms[0] ? text : text.substr(0, text.find('\n')));
+}
+
 std::string form_comment(const Form& form, const Lane& lane) {
   const Identity& id = form.cut.identity;
   return fmt::format("//\n// Form {}: {}, {} {}, context {}\n// cut     {}\n// program {}\n//\n", form.cut.tag(),
                      to_text(id.kind), id.rows, id.kind == FormKind::Batch ? "sequences" : "rows", id.ctx,
                      id.cut_digest, id.program_digest) +
-         commented(form.cut.text) + "//\n" + commented(to_text(form.schedule, lane.weights));
+         commented(form.cut.text) + "//\n" + schedule_comment(form, lane);
 }
 
 std::string header(const Lane& lane) {
@@ -44,7 +50,10 @@ std::string header(const Lane& lane) {
 
 std::set<std::string> files(const Lane& lane) {
   std::set<std::string> all = kernel_files(lane);
-  all.insert({"base/launch.cuh", "runtime/interface.cuh", "runtime/main.cuh"});
+  all.insert({"base/launch.cuh", "ops/finite.cuh", "quant/f32.cuh", "runtime/interface.cuh", "runtime/main.cuh"});
+  for (const Placement& p : lane.weights.placements) {
+    if (p.is_matrix()) all.insert(std::string(p.format->kernel));
+  }
   return all;
 }
 

@@ -58,13 +58,12 @@ struct ArgPrinter {
   }
 };
 
-/// "matrix product -> q_0": what a launch computes.
+/// "h_0, q_0, k_0, v_0": the values that a launch computes.
 std::string comment(const Launch& launch, const StepGraph& graph) {
   std::string text;
   for (int i : launch.ops) {
-    const Op& op = graph.ops[size_t(i)];
-    if (!text.empty()) text += "; ";
-    text += fmt::format("{} -> {}", op_name(op.kind), op.result == kNoValue ? "" : graph.value(op.result).name);
+    const int result = graph.ops[size_t(i)].result;
+    if (result != kNoValue) text += (text.empty() ? "" : ", ") + graph.value(result).name;
   }
   return text;
 }
