@@ -38,9 +38,9 @@ inline cudaError_t enqueue(cudaStream_t to, std::function<void()> work) {
                    : static_cast<void>(stream->queue.push_back(std::move(work))));
   return cudaSuccess;
 }
-/// Runs the stream's work, up to where `until` becomes true.
-inline void drain(Stream* stream, const bool* until = nullptr) {
-  while (!stream->queue.empty() && !(until && *until)) {
+/// Runs the stream's work, up to where it has come to record `record` of `until`.
+inline void drain(Stream* stream, const Event* until = nullptr, uint64_t record = 0) {
+  while (!stream->queue.empty() && !(until && until->reached >= record)) {
     const std::function<void()> work = std::move(stream->queue.front());
     stream->queue.pop_front();
     work();
@@ -210,7 +210,7 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 inline cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (!event->done) host_chip::drain(event->stream, &event->done);
+  if (!event->done()) host_chip::drain(event->stream, event, event->recorded);
   return cudaSuccess;
 }
 /// Makes progress, since nothing else would: an event that is asked about is done.
@@ -225,10 +225,9 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = null
   event->stream = s;
   event->capture = s->capture;
   if (s->capture) return cudaSuccess;
-  event->done = false;
-  return host_chip::enqueue(stream, [event] {
+  return host_chip::enqueue(stream, [event, record = ++event->recorded] {
     event->time = std::chrono::steady_clock::now();
-    event->done = true;
+    event->reached = record;
   });
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
@@ -236,10 +235,12 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
     host_chip::stream_of(stream)->capture = event->capture;
     return cudaSuccess;
   }
-  return host_chip::enqueue(stream, [event] { cudaEventSynchronize(event); });
+  return host_chip::enqueue(stream, [event, on = event->stream, record = event->recorded] {
+    if (event->reached < record) host_chip::drain(on, event, record);
+  });
 }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  if (!from->done || !to->done) return host_chip::record(cudaErrorInvalidValue);
+  if (!from->done() || !to->done()) return host_chip::record(cudaErrorInvalidValue);
   *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return cudaSuccess;
 }

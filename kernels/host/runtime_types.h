@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <vector>
@@ -69,10 +70,12 @@ struct Stream {
   Graph* capture = nullptr;
   bool began_capture = false;
 };
+/// Who waits for an event waits for its latest record at that time: later ones do not move it.
 struct Event {
   Stream* stream = nullptr;
   Graph* capture = nullptr;
-  bool done = true;
+  uint64_t recorded = 0, reached = 0;  // records so far, and the last of them that its stream has come to
+  bool done() const { return reached == recorded; }
   std::chrono::steady_clock::time_point time;
 };
 

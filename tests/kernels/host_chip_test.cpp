@@ -141,6 +141,33 @@ TEST(HostChip, StreamsRunWhereSomethingSynchronises) {
   expect_success(cudaStreamDestroy(stream));
 }
 
+/// Who waits for an event waits for the record before it, whatever is recorded later.
+TEST(HostChip, AnEventIsRecordedAgainWhileItsFirstRecordIsAwaited) {
+  DeviceArray<float> out(std::vector<float>(32, 0.0f)), seen(std::vector<float>(64, 0.0f));
+  cudaStream_t first, second;
+  cudaEvent_t filled, copied;
+  expect_success(cudaStreamCreate(&first));
+  expect_success(cudaStreamCreate(&second));
+  expect_success(cudaEventCreate(&filled));
+  expect_success(cudaEventCreate(&copied));
+  for (int turn = 0; turn < 2; ++turn) {
+    if (turn > 0) expect_success(cudaStreamWaitEvent(first, copied));
+    expect_success(launch(first, 1, 32, 0, fill, out.data(), 7.0f + float(turn)));
+    expect_success(cudaEventRecord(filled, first));
+    expect_success(cudaStreamWaitEvent(second, filled));
+    expect_success(
+        cudaMemcpyAsync(seen.data() + 32 * turn, out.data(), 32 * sizeof(float), cudaMemcpyDeviceToDevice, second));
+    expect_success(cudaEventRecord(copied, second));
+  }
+  expect_success(cudaStreamSynchronize(second));
+  EXPECT_EQ(seen.values()[5], 7.0f);
+  EXPECT_EQ(seen.values()[37], 8.0f);
+  expect_success(cudaEventDestroy(filled));
+  expect_success(cudaEventDestroy(copied));
+  expect_success(cudaStreamDestroy(first));
+  expect_success(cudaStreamDestroy(second));
+}
+
 TEST(HostChip, EventsOrderStreams) {
   DeviceArray<float> out(std::vector<float>(32, 0.0f));
   cudaStream_t first, second;
