@@ -1,8 +1,9 @@
-// Weights on their way to the device. Each shard's data is read once, in pieces, through two pinned buffers: while one
-// piece is copied, the next is read and digested.
+// Weights on their way to the device. Each shard's data is read once, in pieces, through pinned buffers: while one
+// piece is copied, the next ones are read and digested, a thread each.
 #pragma once
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/launch.cuh"
@@ -10,6 +11,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/device.cuh"
 #include "runtime/matrices.cuh"
+#include "runtime/pieces.h"
 #include "runtime/sidecar.h"
 
 namespace LANE_NAMESPACE {
@@ -34,6 +36,14 @@ inline float widen_bfloat16(uint16_t h) {
 }
 
 class Loader {
+  static constexpr unsigned kMostBuffers = 12;
+
+  /// A pinned buffer for a piece.
+  struct Staging {
+    PinnedBlock block;
+    Event copied;  // its piece, out of it
+  };
+
  public:
   Loader(const ProgramInfo& program, const Matrices& matrices) : program_(program), matrices_(matrices) {}
 
@@ -66,9 +76,12 @@ class Loader {
     }
     if (error == cudaSuccess && longest_row)
       error = stored_.allocate(std::min<uint64_t>(longest, kPieceBytes) + longest_row);
-    for (int b = 0; b < 2 && error == cudaSuccess; ++b) {
-      error = staging_[b].allocate(std::min<uint64_t>(longest, kPieceBytes));
-      if (error == cudaSuccess) error = free_[b].create();
+    const uint64_t pieces = (longest + kPieceBytes - 1) / kPieceBytes;
+    const uint64_t most = std::clamp(std::thread::hardware_concurrency(), 2u, kMostBuffers);
+    staging_.resize(size_t(std::min(std::max<uint64_t>(pieces, 1), most)));
+    for (Staging& staging : staging_) {
+      if (error == cudaSuccess) error = staging.block.allocate(std::min<uint64_t>(longest, kPieceBytes));
+      if (error == cudaSuccess) error = staging.copied.create();
     }
     const uint64_t first_bytes = uint64_t(program_.placement_count) * sizeof(unsigned long long);
     if (error == cudaSuccess) error = first_bad_.allocate(first_bytes);
@@ -78,13 +91,22 @@ class Loader {
 
   Status load_shard(int shard, const File& file, bool check_data) {
     const ShardInfo& info = program_.shards[shard];
+    PieceReader reader(file, info.data_start, info.file_bytes, kPieceBytes);
     PieceDigest sum;
-    for (uint64_t at = info.data_start; at < info.file_bytes; at += kPieceBytes, turn_ ^= 1) {
-      const uint64_t bytes = std::min<uint64_t>(kPieceBytes, info.file_bytes - at);
-      if (Status s = cuda_status(cudaEventSynchronize(free_[turn_].get()), "loading the weights"); !s.ok()) return s;
-      if (Status s = file.read(at, staging_[turn_].data(), bytes); !s.ok()) return s;
-      if (check_data) sum.add(staging_[turn_].data(), bytes);
-      if (Status s = cuda_status(upload(shard, at, bytes), "loading the weights"); !s.ok()) return s;
+    for (size_t started = 0, taken = 0; !reader.all_started() || reader.in_flight() > 0; ++taken) {
+      // One buffer's piece is being copied while the others' are being read.
+      while (!reader.all_started() && (started == taken || started - taken + 1 < staging_.size())) {
+        const Staging& staging = staging_[started++ % staging_.size()];
+        const cudaError_t error = cudaEventSynchronize(staging.copied.get());
+        if (error != cudaSuccess) return cuda_status(error, "loading the weights");
+        reader.start(staging.block.data());
+      }
+      const Piece piece = reader.take();
+      if (!piece.status.ok()) return piece.status;
+      sum.add(piece.digest);
+      cudaError_t error = upload(shard, piece);
+      if (error == cudaSuccess) error = cudaEventRecord(staging_[taken % staging_.size()].copied.get(), stream_.get());
+      if (error != cudaSuccess) return cuda_status(error, "loading the weights");
     }
     if (!check_data || sum.value() == info.data_digest) return {};
     return checkpoint_error(file.path() +
@@ -92,18 +114,19 @@ class Loader {
                             "file (--allow-weights-change accepts one that differs in its weights alone)");
   }
 
-  /// The piece at `begin` of the shard's file, out of the staging buffer to every placement it has a part of: first the
-  /// one that began in an earlier piece, last the one that goes on in the next, for a row of it waits (see repack).
-  cudaError_t upload(int shard, uint64_t begin, uint64_t bytes) {
+  /// A piece of the shard's file, to every placement it has a part of: first the one that began in an earlier piece,
+  /// last the one that goes on in the next, for a row of it waits (see repack).
+  cudaError_t upload(int shard, const Piece& piece) {
+    const uint64_t begin = piece.at, end = piece.at + piece.bytes;
     for (int turn = 0; turn < 3; ++turn) {
       for (int i = 0; i < program_.placement_count; ++i) {
         const PlacementInfo& p = program_.placements[i];
-        const uint64_t from = std::max(begin, p.offset), to = std::min(begin + bytes, p.offset + p.bytes);
+        const uint64_t from = std::max(begin, p.offset), to = std::min(end, p.offset + p.bytes);
         if (p.shard != shard || from >= to || turn != (from > p.offset ? 0 : to < p.offset + p.bytes ? 2 : 1)) continue;
-        LANE_TRY(upload_part(i, staging_[turn_].data() + (from - begin), from - p.offset, to - from));
+        LANE_TRY(upload_part(i, piece.data + (from - begin), from - p.offset, to - from));
       }
     }
-    return cudaEventRecord(free_[turn_].get(), stream_.get());
+    return cudaSuccess;
   }
 
   /// `bytes` bytes of placement `i` from its byte `at` on.
@@ -221,9 +244,7 @@ class Loader {
   const ProgramInfo& program_;
   const Matrices& matrices_;
   Stream stream_;
-  PinnedBlock staging_[2];
-  Event free_[2];  // the copies out of this staging buffer have ended
-  int turn_ = 0;
+  std::vector<Staging> staging_;
   DeviceBlock stored_;                      // rows on their way to being repacked
   DeviceBlock first_bad_;                   // of each placement: the lowest index of a weight that is no number
   std::vector<std::vector<uint8_t>> held_;  // of each placement: float16 bytes to be widened
