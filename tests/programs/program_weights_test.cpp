@@ -1,0 +1,76 @@
+// Programs and other weights than those they were compiled with: a fine-tune runs where it is allowed, and weights that
+// are no numbers never do.
+#include <algorithm>
+#include <cstring>
+
+#include "lane/gguf.h"
+#include "program.h"
+#include "support/golden_case.h"
+#include "support/recipe.h"
+
+namespace lane::test {
+namespace {
+
+using nlohmann::json;
+
+std::vector<int> ids_of(const Outcome& outcome) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.code == 0 ? json::parse(outcome.out).at("ids").get<std::vector<int>>() : std::vector<int>{};
+}
+
+TEST(ProgramWeights, AFineTuneGivesItsOwnTokens) {
+  const TempFolder folder;
+  const std::string tuned = folder / "tuned.gguf";
+  json recipe = load_case("llama-f32").recipe;
+  recipe["seed"] = recipe.at("seed").get<int64_t>() + 1;
+  write_checkpoint(recipe, tuned);
+  const std::vector<std::string> run = {"--tokens", "5,6,7", "-n", "8", "--json"};
+  std::vector<std::string> allowed = run, interpreted = {LANEC, "run", tuned};
+  allowed.insert(allowed.end(), {"-m", tuned, "--allow-weights-change"});
+  interpreted.insert(interpreted.end(), run.begin(), run.end());
+  const std::vector<int> ids = ids_of(run_program("llama", allowed));
+  EXPECT_EQ(ids, ids_of(run_process(interpreted)));
+  EXPECT_NE(ids, ids_of(run_program("llama", run)));
+}
+
+/// A checkpoint, a tensor of it, the constant that its program makes of it, and the bytes of a NaN there.
+struct Planted {
+  const char *program, *tensor, *constant;
+  uint64_t block;     // whose first bytes are overwritten
+  size_t at;          // in the block
+  const char* bytes;  // as many as a scale or a value has
+  uint64_t weight;    // that is refused
+};
+
+class NoNumbers : public testing::TestWithParam<Planted> {};
+
+TEST_P(NoNumbers, AreRefusedWithTensorAndIndex) {
+  const Planted& planted = GetParam();
+  const TempFolder folder;
+  const std::string damaged = folder / "damaged.gguf";
+  std::string bytes = read_file(program_path(std::string(planted.program) + ".gguf"));
+  const Checkpoint checkpoint = read_checkpoint(program_path(std::string(planted.program) + ".gguf"));
+  const TensorInfo* tensor = checkpoint.tensor(planted.tensor);
+  ASSERT_NE(tensor, nullptr);
+  const uint64_t block = planted.block * uint64_t(tensor->format->block_bytes);
+  std::memcpy(&bytes[tensor->offset + block + planted.at], planted.bytes, tensor->format->id == 0 ? 4 : 2);
+  write_file(damaged, bytes);
+  const Outcome outcome =
+      run_program(planted.program, {"-m", damaged, "--allow-weights-change", "--tokens", "5", "-n", "1"});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string& part : {damaged, fmt::format("'{}'", planted.constant),
+                                  fmt::format("weight {} ", planted.weight), std::string("no finite number")})
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in: " << outcome.err;
+}
+
+// A matrix as stored, a vector, a quantized matrix and one repacked while it is loaded.
+INSTANTIATE_TEST_SUITE_P(
+    Programs, NoNumbers,
+    testing::Values(Planted{"llama", "blk.1.attn_k.weight", "attn_k_1", 1000, 0, "\0\0\xc0\x7f", 1000},
+                    Planted{"llama", "blk.0.ffn_norm.weight", "ffn_norm_0", 3, 0, "\0\0\x80\xff", 3},
+                    Planted{"gemma3", "blk.0.ffn_down.weight", "ffn_down_0", 5, 208, "\x00\x7e", 5 * 256},
+                    Planted{"streamed", "blk.0.ffn_up.weight", "ffn_up_0", 7, 2, "\x00\x7c", 7 * 256}));
+
+}  // namespace
+}  // namespace lane::test
