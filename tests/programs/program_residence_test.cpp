@@ -76,7 +76,8 @@ TEST_P(ProgramResidence, ChunksAndBatchesGiveTheSameTokens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ProgramResidence,
-                         ::testing::Combine(::testing::Values("llama", "gemma3", "streamed"), ::testing::Values(75, 50, 25)));
+                         ::testing::Combine(::testing::Values("llama", "gemma3", "streamed"),
+                                            ::testing::Values(75, 50, 25)));
 
 TEST(ProgramResidence, TheLeastMemoryIsEnoughAndOneByteLessIsRefused) {
   const Outcome refused = run_program("llama", {"--tokens", "5,6", "-n", "1", "--mem-bytes", "1000"});
