@@ -3,6 +3,12 @@
 // note [fragments of mma]
 // Lane 4 g + c holds, of a 16 x 16 A: rows g and g + 8, columns 2c, 2c + 1, 2c + 8 and 2c + 9; of a 16 x 8 B: the same
 // rows of column g; of a 16 x 8 C: rows g and g + 8, columns 2c and 2c + 1.
+//
+// note [no branch at a product]
+// All 32 lanes take part in a product. A condition that differs between lanes and decides what a lane multiplies may
+// become a branch with a copy of the product on either side, where the warp waits for itself for ever: seen with nvcc
+// 13.0. So every lane loads something finite, and a zero in the other factor, or a sum that nobody reads, makes it
+// harmless.
 #pragma once
 #include "base/device.cuh"
 

@@ -14,7 +14,7 @@
 //   rotary          (cos, sin) of [position][turned / 2], or null; pairs as in ops/position.cuh; 16-aligned rows
 //   sinks           a score a head that takes its share and gives no value, or null
 //   partial         attention_split_partial_floats floats a sequence and part, of this launch alone
-//   arrived         [sequences][parts], zero before the first launch; every launch leaves zeros
+//   arrived         [parts] in each sequence's state, zero before the first launch; every launch leaves zeros
 //   scale, window, limit as in ops/attention.cuh
 //   splits          at most, of each part of a sequence; parts = groups * heads_per_group / Heads
 //   grid, threads, shared bytes, splits: attention_split_geometry
@@ -34,6 +34,7 @@
 #include "base/launch.cuh"
 #include "base/mma.cuh"
 #include "base/warp.cuh"
+#include "ops/attention_score.cuh"
 #include "ops/attention_split_geometry.h"
 
 namespace LANE_NAMESPACE {
@@ -73,15 +74,6 @@ struct SplitPlaces {
   uint8_t *keys, *values;      // the group's head in row 0 of the caches
   int64_t key_row, value_row;  // bytes of a cache row
 };
-/// Scores come out in powers of two.
-struct SplitScore {
-  float scale, limit;
-  static constexpr float kLog2e = 1.4426950408889634f;
-  __device__ __forceinline__ float query_scale() const { return limit > 0.f ? scale : scale * kLog2e; }
-  __device__ __forceinline__ float of(float dot) const {
-    return limit > 0.f ? limit * tanhf(dot / limit) * kLog2e : dot;
-  }
-};
 
 /// What warps or splits summed: `count` runs of [Heads][ValueWidth] values, then their greatest scores and sums of
 /// weights.
@@ -119,8 +111,6 @@ struct SplitShared {
 /// One warp's softmax and sums over its rows: of head g in lanes 4 g to 4 g + 3, see note [fragments of mma].
 template <class S>
 struct SplitRows {
-  // Weights are at most 1: scaled up, small ones keep their bits as halves.
-  static constexpr float kWeightScale = 4096.f;
   int g, c;
   float most, sum, total[S::kValuePieces][8][4];
 
@@ -132,16 +122,15 @@ struct SplitRows {
 
   /// Scores of head g with rows 2c, 2c + 1, 2c + 8, 2c + 9 of a tile, of which `count` count; -infinity for the others.
   __device__ __forceinline__ void score(const uint4* query, const uint8_t* keys, int stride, int count,
-                                        const SplitScore& rule, float (&scores)[4]) const {
+                                        const AttentionScore& rule, float (&scores)[4]) const {
     float dots[2][4] = {};
     LANE_UNROLL
     for (int j = 0; j < S::kKeyPieces; j++) {
       const uint4 near = query[2 * j * 32 + lane_index()], far = query[(2 * j + 1) * 32 + lane_index()];
-      const bool inside = 8 * (c + 4 * j) < S::kWidth;
+      const int piece = min(c + 4 * j, S::kWidth / 8 - 1);  // see note [no branch at a product]
       LANE_UNROLL
       for (int i = 0; i < 2; i++) {
-        const uint4 none = make_uint4(0, 0, 0, 0), *row = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride);
-        const uint4 key = inside ? row[c + 4 * j] : none;
+        const uint4 key = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride)[piece];
         mma_half(dots[i], near, key.x, key.y);
         mma_half(dots[i], far, key.z, key.w);
       }
@@ -171,17 +160,16 @@ struct SplitRows {
 
   /// Adds the tile's values; a lane's are of rows 2c, 2c + 1, 2c + 8 and 2c + 9.
   __device__ __forceinline__ void add(const float (&weights)[4], const uint8_t* values, int stride) {
-    const HalfPair near = split_to_halves(weights[0] * kWeightScale, weights[1] * kWeightScale);
-    const HalfPair far = split_to_halves(weights[2] * kWeightScale, weights[3] * kWeightScale);
+    const HalfPair near = split_to_halves(weights[0] * kAttentionWeightScale, weights[1] * kAttentionWeightScale);
+    const HalfPair far = split_to_halves(weights[2] * kAttentionWeightScale, weights[3] * kAttentionWeightScale);
     const uint4 a = make_uint4(near.high, near.rest, far.high, far.rest);
     LANE_UNROLL
     for (int j = 0; j < S::kValuePieces; j++) {
+      const int piece = min(g + 8 * j, S::kValueWidth / 8 - 1);  // others' sums are not stored
       uint32_t word[4][4];
       LANE_UNROLL
       for (int i = 0; i < 4; i++) {
-        const uint4 none = make_uint4(0, 0, 0, 0);
-        const uint4* row = reinterpret_cast<const uint4*>(values + (2 * c + i % 2 + i / 2 * 8) * stride);
-        const uint4 v = 8 * (g + 8 * j) < S::kValueWidth ? row[g + 8 * j] : none;
+        const uint4 v = reinterpret_cast<const uint4*>(values + (2 * c + i % 2 + i / 2 * 8) * stride)[piece];
         word[i][0] = v.x, word[i][1] = v.y, word[i][2] = v.z, word[i][3] = v.w;
       }
       LANE_UNROLL
@@ -202,7 +190,8 @@ struct SplitRows {
     for (int i = 0; i < S::kValuePieces * 16; i++) {
       const int j = i / 16, t = i / 2 % 8, column = 8 * (2 * c + i % 2 + 8 * j) + t;
       if (column < S::kValueWidth)
-        runs.values(warp_index(), g)[column] = (total[j][t][i % 2] + total[j][t][i % 2 + 2]) * (1.f / kWeightScale);
+        runs.values(warp_index(), g)[column] =
+            (total[j][t][i % 2] + total[j][t][i % 2 + 2]) * (1.f / kAttentionWeightScale);
     }
     if (c == 0) runs.most(warp_index())[g] = most, runs.sum(warp_index())[g] = sum;
   }
@@ -247,8 +236,8 @@ struct SplitRing {
 /// counts.
 template <class S>
 __device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, const SplitPlaces& at,
-                                       const SplitRange& range, const SplitShared<S>& shared, const SplitScore& rule,
-                                       bool own) {
+                                       const SplitRange& range, const SplitShared<S>& shared,
+                                       const AttentionScore& rule, bool own) {
   int slot = 0, row = range.begin + warp_index() * kSplitTile;
   uint32_t parity = 0;
   bool cached = row < range.end;
@@ -347,7 +336,7 @@ __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shar
                                            float* joined_most, float* joined_sum, Read read) {
   LANE_KEEP_LOOP
   for (int h = warp_index(); h < S::kHeads; h += S::kWarps) {
-    float most = sinks ? sinks[h] * SplitScore::kLog2e : -INFINITY, sum = 0;
+    float most = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY, sum = 0;
     const float sink = most;
     LANE_KEEP_LOOP
     for (int i = lane_index(); i < runs.count; i += 32) most = fmaxf(most, read(runs.most(i) + h));
@@ -460,7 +449,7 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
                          turned,
                          neighbours};
   const bool owner = split == range.active - 1;
-  const SplitScore rule{scale, limit};
+  const AttentionScore rule{scale, limit};
   read_token(token, owner && k, shared);
   make_fragments(token, shared, rule.query_scale());
   if (owner) make_own_row(token, at, shared, first_head % heads_per_group == 0);
@@ -473,7 +462,8 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
   const SplitRuns<S> active{
       partial + (sequence * parts + part) * attention_split_partial_floats(splits, Heads, ValueWidth), range.active};
   finish_split(warps, active, split, out + (sequence * heads + first_head) * ValueWidth,
-               arrived + sequence * parts + part, sinks ? sinks + first_head : nullptr);
+               reinterpret_cast<int*>(reinterpret_cast<uint8_t*>(arrived) + slot) + part,
+               sinks ? sinks + first_head : nullptr);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -44,7 +44,7 @@ bool check_attention(int groups, int depth, int splits, int window, int sequence
   for (int s = 0; s < sequences; s++)
     position[static_cast<size_t>(s)] = std::max(0, depth - 7 * s), slot[static_cast<size_t>(s)] = s;
   const Array<float> dq(q), dk(k), dv(v), drotary(rotary);
-  const Array<int> dposition(position), dslot(slot), arrived(std::vector<int>(n * static_cast<size_t>(groups)));
+  const Array<int> dposition(position), dslot(slot), arrived(std::vector<int>(n * stride / 4));
   Array<float> out(n * heads * Width),
       partial(n * static_cast<size_t>(groups) *
               static_cast<size_t>(attention_split_partial_floats(splits, Heads, Width)));
@@ -104,6 +104,7 @@ int main() {
   bool ok = true;
   for (int depth : {0, 1, 64, 200, 1777}) {
     ok &= check_attention<64, 7>(2, depth, 66, 0, 2);
+    ok &= check_attention<80, 3>(2, depth, 16, 0, 2);
     ok &= check_attention<128, 4>(8, depth, 16, 0, 1);
     ok &= check_attention<256, 4>(1, depth, 132, 512, 3);
   }
