@@ -329,8 +329,9 @@ __device__ __forceinline__ void make_own_row(const SplitToken& token, const Spli
   }
 }
 
-/// The share of each run in the whole, [Heads][count], and each head's factor that finishes its values: a warp a head.
-/// Where the runs join into another, its greatest scores and sums of weights are written, and the factor is 1.
+/// The share of each run in the whole, `shares` [Heads][2 * count] in shared memory (the second half of a head's is
+/// scratch), and each head's factor that finishes its values: a warp a head. Where the runs join into another, its
+/// greatest scores and sums of weights are written, and the factor is 1.
 template <class S, class Read>
 __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shares, float* factors, const float* sinks,
                                            float* joined_most, float* joined_sum, Read read) {
@@ -338,14 +339,17 @@ __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shar
   for (int h = warp_index(); h < S::kHeads; h += S::kWarps) {
     float most = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY, sum = 0;
     const float sink = most;
-    LANE_KEEP_LOOP
-    for (int i = lane_index(); i < runs.count; i += 32) most = fmaxf(most, read(runs.most(i) + h));
+    float *share = shares + h * 2 * runs.count, *sums = share + runs.count;
+    LANE_UNROLL_4
+    for (int i = lane_index(); i < runs.count; i += 32) {
+      share[i] = read(runs.most(i) + h), sums[i] = read(runs.sum(i) + h);
+      most = fmaxf(most, share[i]);
+    }
     most = warp_max(most);
     LANE_KEEP_LOOP
     for (int i = lane_index(); i < runs.count; i += 32) {
-      const float own = read(runs.most(i) + h), share = own == -INFINITY ? 0.f : fast_exp2(own - most);
-      shares[h * runs.count + i] = share;
-      sum = fmaf(share, read(runs.sum(i) + h), sum);
+      share[i] = share[i] == -INFINITY ? 0.f : fast_exp2(share[i] - most);
+      sum = fmaf(share[i], sums[i], sum);
     }
     sum = warp_sum(sum);
     if (sinks) sum += fast_exp2(sink - most);
@@ -356,19 +360,26 @@ __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shar
   __syncthreads();
 }
 
-/// Joins runs into `to`, [Heads][ValueWidth]: each value's runs in their order.
-template <class S, class Read>
+/// Joins runs into `to`, [Heads][ValueWidth]: each value's runs in their order, `Batch` of them on their way at once.
+template <int Batch, class S, class Read>
 __device__ __forceinline__ void join_runs(float* to, const SplitRuns<S>& runs, const float* shares,
                                           const float* factors, Read read) {
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
     const int h = i / (S::kValueWidth / 4);
     float4 v = make_float4(0, 0, 0, 0);
-    LANE_UNROLL_4
-    for (int run = 0; run < runs.count; run++) {
-      const float4 x = read(reinterpret_cast<const float4*>(runs.values(run, 0)) + i);
-      const float share = shares[h * runs.count + run];
-      v = make_float4(fmaf(share, x.x, v.x), fmaf(share, x.y, v.y), fmaf(share, x.z, v.z), fmaf(share, x.w, v.w));
+    LANE_KEEP_LOOP
+    for (int first = 0; first < runs.count; first += Batch) {
+      float4 x[Batch];
+      LANE_UNROLL
+      for (int b = 0; b < Batch; b++)
+        x[b] = read(reinterpret_cast<const float4*>(runs.values(min(first + b, runs.count - 1), 0)) + i);
+      LANE_UNROLL
+      for (int b = 0; b < Batch; b++) {
+        const float share = first + b < runs.count ? shares[h * 2 * runs.count + first + b] : 0.f;
+        v.x = fmaf(share, x[b].x, v.x), v.y = fmaf(share, x[b].y, v.y);
+        v.z = fmaf(share, x[b].z, v.z), v.w = fmaf(share, x[b].w, v.w);
+      }
     }
     const float f = factors[h];
     reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
@@ -393,16 +404,16 @@ __device__ __forceinline__ bool arrives_last(int* arrived, int active) {
 template <class S>
 __device__ __forceinline__ void finish_split(const SplitRuns<S>& warps, const SplitRuns<S>& splits, int split,
                                              float* out, int* arrived, const float* sinks) {
-  __shared__ float shares[S::kHeads * S::kWarps], factors[S::kHeads];
+  __shared__ float shares[S::kHeads * 2 * S::kWarps], factors[S::kHeads];
   const auto read_shared = [](const auto* p) { return *p; };
   const bool alone = splits.count == 1;
   weigh_runs(warps, shares, factors, alone ? sinks : nullptr, alone ? nullptr : splits.most(split),
              alone ? nullptr : splits.sum(split), read_shared);
-  join_runs(alone ? out : splits.values(split, 0), warps, shares, factors, read_shared);
+  join_runs<S::kWarps>(alone ? out : splits.values(split, 0), warps, shares, factors, read_shared);
   if (alone || !arrives_last(arrived, splits.count)) return;
   const auto read_global = [](const auto* p) { return __ldcg(p); };
   weigh_runs(splits, warps.floats, factors, sinks, nullptr, nullptr, read_global);
-  join_runs(out, splits, warps.floats, factors, read_global);
+  join_runs<kSplitBatch>(out, splits, warps.floats, factors, read_global);
 }
 
 template <int Width, int ValueWidth, int Heads>

@@ -6,9 +6,16 @@ namespace LANE_NAMESPACE {
 
 constexpr int kSplitTile = 16;   // rows of a warp's tile
 constexpr int kSplitRows = 128;  // rows that a split is worth having for
+constexpr int kSplitBatch = 16;  // splits whose sums are on their way at once when they are joined
 
 LANE_ANYWHERE constexpr bool attention_split_fits(int width, int value_width, int heads) {
   return width % 8 == 0 && value_width % 8 == 0 && width <= 256 && value_width <= 256 && heads >= 1 && heads <= 8;
+}
+/// How many query heads share each read of keys and values: a divisor of `heads_per_group`.
+LANE_ANYWHERE constexpr int attention_split_heads(int heads_per_group) {
+  int heads = heads_per_group < 8 ? heads_per_group : 8;
+  while (heads_per_group % heads != 0) heads--;
+  return heads;
 }
 /// Sums of longer values take more registers, and a multiprocessor's are shared with the next launch.
 LANE_ANYWHERE constexpr int attention_split_warps(int value_width) { return value_width > 128 ? 4 : 8; }
@@ -58,8 +65,8 @@ constexpr AttentionSplitGeometry attention_split_geometry(int width, int value_w
                                                           int sequences, int most_splits, int multiprocessors,
                                                           int shared_limit) {
   AttentionSplitGeometry g{};
-  // The last block keeps the splits' shares where the warps' sums were.
-  const int kept = attention_split_warps(value_width) * (value_width + 2),
+  // The last block keeps two floats a split and head where the warps' sums were.
+  const int kept = attention_split_warps(value_width) * (value_width + 2) / 2,
             most = most_splits < kept ? most_splits : kept;
   const int even = multiprocessors / parts < 1 ? 1 : multiprocessors / parts;
   g.splits = even < most ? even : most;
