@@ -35,7 +35,8 @@ struct State {
   uint64_t offset = 0;  // bytes, 256-aligned
   uint64_t bytes = 0;
   Shape shape;
-  std::string type;  // "f16", "f32", "q8_0": attention caches follow Options::kv; everything else is f32
+  /// "f16", "f32", "q8_0": attention caches follow Options::kv; "i32": counters; everything else is f32.
+  std::string type;
 };
 
 /// Integers that change from step to step, read from device memory: the program writes them once, the step advances

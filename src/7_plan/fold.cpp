@@ -9,6 +9,8 @@
 namespace lane {
 namespace {
 
+constexpr size_t kAttentionOperands = 5;  // the last are sinks, absent in most models
+
 /// Everything about an op but its sequence: see note [folding].
 std::string signature(const StepOp& op) {
   std::string text = fmt::format("{}", int(op.kind));
@@ -21,9 +23,10 @@ std::string signature(const StepOp& op) {
 
 class Folder {
  public:
-  Folder(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options)
-      : cut_(cut), graph_(graph), weights_(weights), places_(place_states(cut, graph, options)) {
+  Folder(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options, const Chip& chip)
+      : cut_(cut), graph_(graph), weights_(weights), places_(place_states(cut, graph, options, chip)) {
     step_.states = places_.states;
+    step_.arrivals = places_.arrivals;
     step_.state_stride = places_.stride;
     refs_.resize(graph.values.size());
     last_op_.assign(size_t(cut.sequences()), -1);
@@ -79,6 +82,7 @@ class Folder {
     step.ops = {index};
     for (const ValueId id : op.operands) step.operands.push_back(refs_[size_t(id)]);
     if (op.kind == OpKind::Write) step.operands.push_back(position_of(op));
+    if (op.kind == OpKind::Attention) step.operands.resize(kAttentionOperands);
     if (op.kind == OpKind::Rotation) {
       step.operands.resize(2);
       step.operands.push_back(table_of(op));
@@ -285,8 +289,8 @@ double StepOp::option(OptionKey key, double otherwise) const {
 }
 int64_t StepOp::integer(OptionKey key, int64_t otherwise) const { return int64_t(option(key, double(otherwise))); }
 
-Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options) {
-  return Folder(cut, graph, weights, options).run();
+Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options, const Chip& chip) {
+  return Folder(cut, graph, weights, options, chip).run();
 }
 
 }  // namespace lane

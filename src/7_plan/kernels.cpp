@@ -86,6 +86,15 @@ constexpr std::array kKernels = {
            "float* out, const float* q, const uint8_t* keys, const uint8_t* values, const float* sinks, const int* "
            "pos, const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int "
            "value_width, float scale, int window, float limit"},
+    Kernel{"attention_chunk", "ops/attention_chunk.cuh",
+           "float* out, const float* q, const uint8_t* keys, const uint8_t* values, const float* sinks, const int* "
+           "pos, const int* slots, int64_t state_stride, int rows, int groups, int heads_per_group, float scale, int "
+           "window, float limit"},
+    Kernel{"attention_split", "ops/attention_split.cuh",
+           "float* out, uint8_t* keys, uint8_t* values, float* partial, int* arrived, const float* q, const float* k, "
+           "const float* v, const float* q_norm, const float* k_norm, float epsilon, const float* rotary, int turned, "
+           "int neighbours, const float* sinks, const int* pos, const int* slots, int64_t state_stride, int sequences, "
+           "int groups, int heads_per_group, int splits, float scale, int window, float limit"},
     Kernel{"greatest_parts", "ops/greatest.cuh", "float* values, int* indices, const float* x, int columns"},
     Kernel{
         "greatest", "ops/greatest.cuh",

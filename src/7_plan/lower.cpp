@@ -27,6 +27,10 @@ Lower lower_of(Fused fused) {
       return lower_attention_inputs;
     case Fused::Choice:
       return lower_choice;
+    case Fused::SplitAttention:
+      return lower_split_attention;
+    case Fused::ChunkAttention:
+      return lower_chunk_attention;
     case Fused::Routing:
       return lower_routing;
     case Fused::ExpertGate:
@@ -117,7 +121,7 @@ Lowering::Lowering(const Cut& cut, const StepGraph& graph, const Weights& weight
                    const Chip& chip)
     : weights_(weights), options_(options), chip_(chip) {
   check_held(options);
-  step_ = fuse(fold(cut, graph, weights, options), weights, options, chip, schedule_.fired);
+  step_ = fuse(fold(cut, graph, weights, options, chip), weights, options, chip, schedule_.fired);
   schedule_.kind = cut.identity.kind;
   schedule_.sequences = cut.sequences();
   schedule_.rows_per_sequence = cut.rows_per_sequence();

@@ -117,6 +117,8 @@ void lower_product(Lowering& to, const StepOp& op);
 void lower_products(Lowering& to, const StepOp& op);
 void lower_gated_product(Lowering& to, const StepOp& op);
 void lower_attention_inputs(Lowering& to, const StepOp& op);
+void lower_split_attention(Lowering& to, const StepOp& op);
+void lower_chunk_attention(Lowering& to, const StepOp& op);
 void lower_chosen_product(Lowering& to, const StepOp& op);
 void lower_expert_gate(Lowering& to, const StepOp& op);
 void lower_choice(Lowering& to, const StepOp& op);

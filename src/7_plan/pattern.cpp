@@ -83,6 +83,10 @@ bool is_called(const StepOp& op, std::string_view word) {
       return word == "attention inputs";
     case Fused::Choice:
       return word == "choice";
+    case Fused::SplitAttention:
+      return word == "split attention";
+    case Fused::ChunkAttention:
+      return word == "chunk attention";
     case Fused::Routing:
       return word == "routing";
     case Fused::ExpertGate:

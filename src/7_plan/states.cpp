@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "7_plan/step.h"
+#include "7_plan/tensor_attention.h"
 #include "lane/error.h"
 
 namespace lane {
@@ -47,6 +48,21 @@ uint64_t bytes_of(const Shape& shape, KvType type, const std::string& name) {
   return 0;
 }
 
+/// A counter for each head of the attention that has most.
+void add_arrivals(States& result, const StepGraph& graph) {
+  int64_t heads = 0;
+  for (const Op& op : graph.ops)
+    if (op.kind == OpKind::Attention) heads = std::max(heads, op.integer(OptionKey::Heads));
+  if (heads == 0) return;
+  result.arrivals = int(result.states.size());
+  result.states.push_back({.name = "arrivals",
+                           .offset = result.stride,
+                           .bytes = uint64_t(heads) * sizeof(int32_t),
+                           .shape = {1, 1, heads},
+                           .type = "i32"});
+  result.stride = aligned(result.states.back().offset + result.states.back().bytes);
+}
+
 }  // namespace
 
 std::pair<std::string, int> split_sequence(const std::string& name) {
@@ -57,7 +73,7 @@ std::pair<std::string, int> split_sequence(const std::string& name) {
   return {name.substr(0, cut), std::stoi(name.substr(cut + 2))};
 }
 
-States place_states(const Cut& cut, const StepGraph& graph, const Options& options) {
+States place_states(const Cut& cut, const StepGraph& graph, const Options& options, const Chip& chip) {
   const std::set<ValueId> caches = caches_of(graph);
   std::map<std::tuple<int, std::string>, std::vector<std::pair<ValueId, int>>> by_name;
   for (ValueId id = 0; id < ValueId(graph.values.size()); id++) {
@@ -82,6 +98,7 @@ States place_states(const Cut& cut, const StepGraph& graph, const Options& optio
     for (const auto& [id, sequence] : values) result.of_value[id] = {int(result.states.size()), sequence};
     result.states.push_back(state);
   }
+  if (can_attend_on_tensor_cores(options, chip)) add_arrivals(result, graph);
   return result;
 }
 

@@ -36,7 +36,19 @@ struct StepArray {
 };
 
 /// What fusion makes of several ops; None: an op of the graph.
-enum class Fused { None, Products, GatedProduct, AttentionInputs, Routing, ExpertGate, Convolution, Delta, Choice };
+enum class Fused {
+  None,
+  Products,
+  GatedProduct,
+  AttentionInputs,
+  SplitAttention,
+  ChunkAttention,
+  Routing,
+  ExpertGate,
+  Convolution,
+  Delta,
+  Choice
+};
 
 /// What fusion adds to a product of a matrix, or (the residual) to an rms norm: absent where the Ref is of Kind::None.
 struct Parts {
@@ -52,7 +64,8 @@ struct Parts {
 struct StepOp {
   OpKind kind = OpKind::Sum;
   Fused fused = Fused::None;
-  std::vector<Ref> operands;  // the phrase's; then a Rotation's table, a Write's position
+  std::vector<Ref>
+      operands;  // the phrase's, attention's sinks absent or not; then a Rotation's table, a Write's position
   std::vector<std::pair<OptionKey, double>> options;
   Ref result;  // none where a fused op's members have one each
   Parts parts;
@@ -70,11 +83,12 @@ struct Step {
   std::vector<StepArray> arrays;
   std::vector<State> states;
   uint64_t state_stride = 0;
+  int arrivals = -1;  // as in States
   std::vector<StepOp> ops;
 };
 
 /// Throws NoKernelError where a batch's ops are not the same for every sequence.
-Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options);
+Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options, const Chip& chip);
 
 /// "keys_3_s1" is "keys_3" of sequence 1; a name without the suffix is of sequence 0.
 std::pair<std::string, int> split_sequence(const std::string& name);
@@ -88,7 +102,8 @@ struct States {
   std::vector<State> states;
   uint64_t stride = 0;
   std::map<ValueId, StatePlace> of_value;
+  int arrivals = -1;  // of `states`: the counters of split attention, zero between launches; -1: none are needed
 };
-States place_states(const Cut& cut, const StepGraph& graph, const Options& options);
+States place_states(const Cut& cut, const StepGraph& graph, const Options& options, const Chip& chip);
 
 }  // namespace lane

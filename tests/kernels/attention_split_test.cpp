@@ -59,7 +59,7 @@ class Attention {
     const int parts = c_.groups * c_.heads_per_group / Heads;
     DeviceArray<float> partial(pos.size() * size_t(parts) *
                                size_t(attention_split_partial_floats(c_.splits, Heads, ValueWidth)));
-    DeviceArray<int> arrived(std::vector<int>(pos.size() * size_t(parts))), positions(pos), places(slots);
+    DeviceArray<int> arrived(std::vector<int>(stride_ / 4 * sequences_)), positions(pos), places(slots);
     uint8_t* values = state.data() + size_t(context_) * key_bytes_;
     const float* none = nullptr;
     const int shared_bytes = attention_split_shared_bytes(Width, ValueWidth, Heads);

@@ -94,6 +94,7 @@ Registry make_registry() {
   registry["convolve<Silu>"] = registered(program::convolve<program::Silu>);
   registry["convolve<Identity>"] = registered(program::convolve<program::Identity>);
   registry["advance"] = registered(program::advance);
+  add_attention_on_tensor_cores(registry);
   add_float_products_of_small_blocks(registry);
   add_float_products_of_super_blocks(registry);
   add_int8x2_products_of_small_blocks(registry);

@@ -60,6 +60,8 @@ RegisteredKernel registered(void (*kernel)(P...)) {
   return result;
 }
 
+/// ops/attention_split.cuh and ops/attention_chunk.cuh, for the heads of the golden cases.
+void add_attention_on_tensor_cores(Registry& registry);
 /// The fused products (fused/products.cuh), for formats with blocks of 1 or 32 weights and with blocks of 256.
 void add_float_products_of_small_blocks(Registry& registry);
 void add_float_products_of_super_blocks(Registry& registry);

@@ -6,12 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/compiled_case.h"
 #include "kernels/schedule_executor.h"
-#include "lane/logos.h"
-#include "lane/plan.h"
-#include "lane/program.h"
-#include "lane/spec.h"
-#include "support/golden_case.h"
 
 namespace lane::test {
 namespace {
@@ -19,52 +15,20 @@ namespace {
 constexpr int64_t kContext = 64;
 constexpr double kTolerance = 1e-3, kTie = 1e-3;
 
-/// A golden case compiled to schedules: the decode form first, then the others asked for.
-struct Compiled {
-  GoldenCase golden;
-  Checkpoint checkpoint;
-  ModelProgram program;
+Options options_of(Activations activations, const std::vector<std::string>& hold, bool stream) {
   Options options;
-  std::vector<StepGraph> graphs;
-  Weights weights;
-  std::vector<Schedule> schedules;
-
-  struct Form {
-    FormKind kind;
-    int64_t rows;
-  };
-
-  /// Streams matrices only where asked to, on every chip alike.
+  options.activations = activations;
+  options.hold = hold;
+  options.stream = stream;
+  options.ctx = kContext;
+  options.kv = KvType::F32;
+  return options;
+}
+/// Streams matrices only where asked to, on every chip alike.
+struct Compiled : CompiledCase {
   Compiled(const std::string& name, const std::vector<Form>& forms, Activations activations = Activations::F32,
            const std::vector<std::string>& hold = {}, bool stream = false)
-      : golden(load_case(name)) {
-    options.activations = activations;
-    options.hold = hold;
-    options.stream = stream;
-    options.ctx = kContext;
-    options.kv = KvType::F32;
-    options.chip = device_chip().name;
-    const Path folder = Path(testing::TempDir());
-    checkpoint = read_checkpoint(write_case(golden, folder));
-    program = author(describe_model(checkpoint, options));
-    std::vector<Cut> cuts;
-    for (const Form& form : forms) cuts.push_back(cut(program, form.kind, form.rows));
-    for (const Cut& c : cuts) graphs.push_back(lift(parse_logos(c.text)));
-    std::vector<const StepGraph*> pointers;
-    for (const StepGraph& graph : graphs) pointers.push_back(&graph);
-    weights = place_weights(pointers, checkpoint, options);
-    verify(weights, checkpoint);
-    for (size_t i = 0; i < cuts.size(); i++) {
-      schedules.push_back(plan(cuts[i], graphs[i], weights, options, device_chip()));
-      verify(schedules.back(), weights);
-    }
-  }
-
-  std::vector<int> all_ids() const {
-    std::vector<int> ids = golden.prompt_ids;
-    ids.insert(ids.end(), golden.greedy_ids.begin(), golden.greedy_ids.end());
-    return ids;
-  }
+      : CompiledCase(name, forms, options_of(activations, hold, stream), device_chip()) {}
 };
 
 /// The logits of one position against the oracle's.

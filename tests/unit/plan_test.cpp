@@ -22,15 +22,18 @@ struct Planned {
   Schedule schedule;
 
   explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
-                   const std::vector<std::string>& hold = {}) {
+                   const std::vector<std::string>& hold = {}, KvType kv = KvType::F16,
+                   std::string_view chip = "sm_90") {
     options.ctx = 64;
     options.activations = Activations::F32;
     options.hold = hold;
+    options.kv = kv;
+    options.chip = chip;
     checkpoint = read_checkpoint(write_case(load_case(name), folder.path()));
     const Cut form = cut(author(describe_model(checkpoint, options)), kind, rows);
     graph = lift(parse_logos(form.text));
     weights = place_weights({&graph}, checkpoint, options);
-    schedule = plan(form, graph, weights, options, *find_chip("sm_90"));
+    schedule = plan(form, graph, weights, options, *find_chip(chip));
     verify(weights, checkpoint);
     verify(schedule, weights);
   }
@@ -80,8 +83,26 @@ TEST(Plan, FiresTheRulesOfALlamaLayer) {
   EXPECT_EQ(times_fired(p, "gate"), 2);
   EXPECT_EQ(times_fired(p, "matrices"), 2);
   EXPECT_EQ(times_fired(p, "norm"), 5);
-  EXPECT_EQ(times_fired(p, "attention inputs"), 2);
-  EXPECT_EQ(p.schedule.launches.size(), 1 + 2 * 6 + 3u);  // embedding; six a layer; head, two of the choice
+  EXPECT_EQ(times_fired(p, "split attention"), 2);
+  EXPECT_EQ(p.schedule.launches.size(), 1 + 2 * 5 + 3u);  // embedding; five a layer; head, two of the choice
+}
+
+/// One token a sequence, an f16 cache, a chip that has bulk copies; else the launches that every chip has.
+TEST(Plan, SplitsAttentionWhereItCan) {
+  const auto splits = [](const Planned& p) { return times_fired(p, "split attention"); };
+  EXPECT_EQ(splits(Planned("llama-f32", FormKind::Batch, 3)), 2);
+  EXPECT_EQ(splits(Planned("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_100")), 2);
+  const Planned chunk("llama-f32", FormKind::Prefill, 4), floats("llama-f32", FormKind::Decode, 1, {}, KvType::F32),
+      older("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_80"),
+      held("llama-f32", FormKind::Decode, 1, {"split attention"});
+  for (const Planned* p : {&chunk, &floats, &older, &held}) {
+    EXPECT_EQ(splits(*p), 0);
+    EXPECT_EQ(times_fired(*p, "attention inputs"), 2);
+  }
+  EXPECT_EQ(times_fired(chunk, "chunk attention"), 2);
+  EXPECT_EQ(times_fired(older, "chunk attention") + times_fired(held, "chunk attention"), 0);
+  EXPECT_EQ(floats.schedule.states.size(), 4u);
+  EXPECT_EQ(held.schedule.states.size(), 5u);  // one holds the counters, whatever a form launches
 }
 
 TEST(Plan, HoldsARuleByName) {
@@ -140,11 +161,13 @@ TEST(Plan, DamageDoesNotPass) {
   damaged("should not be an array", [](Schedule& s) { s.launches[0].args.back() = NullArg{}; });
   damaged("does not fit an int", [](Schedule& s) { s.launches[0].args.back() = int64_t{1} << 40; });
   damaged("unlike its pointer says",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[1]).access = Access::Write; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention_split").args[5]).access = Access::Write; });
   damaged("behind the end",
-          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[0]).byte_offset = 1 << 20; });
-  damaged("names no buffer", [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention").args[0]).buffer = 999; });
-  damaged("names no state", [](Schedule& s) { std::get<StateArg>(launch_of(s, "attention").args[2]).state = 99; });
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention_split").args[0]).byte_offset = 1 << 20; });
+  damaged("names no buffer",
+          [](Schedule& s) { std::get<BufferArg>(launch_of(s, "attention_split").args[0]).buffer = 999; });
+  damaged("names no state",
+          [](Schedule& s) { std::get<StateArg>(launch_of(s, "attention_split").args[2]).state = 99; });
   damaged("without a place", [](Schedule& s) { s.launches[0].args[1] = WeightArg{-1}; });
   damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.x = 0; });
   damaged("impossible block", [](Schedule& s) { s.launches[3].block.x = 33; });
