@@ -148,6 +148,8 @@ void know_keys(const Source& source) {
 FeedForward feed_forward(const Source& source, const Block& block) {
   know_keys(source);
   if (has_experts(source, block)) return experts(source, block);
+  if (source.row.activation == Activation::Clamped)
+    throw NotYetError(fmt::format("block {}: the clamped gate without routed experts", block.index));
   return dense(source, block, required_dense_width(source, block), "", source.row.ffn_bias);
 }
 

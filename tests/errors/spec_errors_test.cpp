@@ -174,6 +174,9 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
   recipe = recipe_of("qwen3-f32");
   set_key(recipe, "qwen3.expert_count", "u32", 4);
   expect_error<NotYetError>("routed experts in architecture 'qwen3'", [&] { describe(recipe); });
+  recipe = recipe_of("gptoss-f32");
+  set_key(recipe, "gpt-oss.leading_dense_block_count", "u32", 1);
+  expect_error<NotYetError>("block 0: the clamped gate without routed experts", [&] { describe(recipe); });
   recipe = recipe_of("deepseek2-f32");
   set_key(recipe, "deepseek2.expert_gating_func", "u32", 2);
   set_key(recipe, "deepseek2.expert_group_count", "u32", 3);
