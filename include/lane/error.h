@@ -121,7 +121,7 @@ struct ChunkError : Error {
 
 struct BatchError : Error {
   explicit BatchError(int64_t batch_)
-      : Error("Batch", ExitCode::Usage, "a batch of " + std::to_string(batch_) + "; accepted are 2 sequences or more"),
+      : Error("Batch", ExitCode::Usage, "a batch of " + std::to_string(batch_) + "; accepted are 2 to 512 sequences"),
         batch(batch_) {}
   int64_t batch;
 };

@@ -180,7 +180,7 @@ std::string Cutter::say(const ModelProgram& program) {
 
 void refuse_bad_rows(FormKind kind, int64_t rows, int64_t ctx) {
   if (kind == FormKind::Decode && rows != 1) throw InternalError(fmt::format("a decode step of {} rows", rows));
-  if (kind == FormKind::Batch && rows < 2) throw BatchError(rows);
+  if (kind == FormKind::Batch && (rows < 2 || rows > kMaxBatch)) throw BatchError(rows);
   const bool chunk = rows >= 2 && rows <= kMaxChunk && rows <= ctx && std::has_single_bit(uint64_t(rows));
   if (kind == FormKind::Prefill && !chunk) throw ChunkError(rows, ctx);
 }
