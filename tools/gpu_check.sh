@@ -48,6 +48,25 @@ build_program() {
     --activations f32 --kv f32 >&2
 }
 
+# What tests/programs/CMakeLists.txt builds for the host chip, of which the tests of the forms need these: a program with
+# every form, another, and both as one process.
+build_forms() {
+  local forms=$dir/forms program flags
+  mkdir -p "$forms"
+  build-gpu/tools/make_checkpoint tests/golden/cases/llama-f32.json "$forms/llama.gguf"
+  build-gpu/tools/make_checkpoint tests/golden/cases/qwen2-f32.json "$forms/qwen2.gguf"
+  flags=(--chip "$chip" --activations f32 --kv f32)
+  build-gpu/tools/lanec build "$forms/llama.gguf" -o "$forms/llama" "${flags[@]}" --symbol-prefix llama_model --prefill 8 \
+    --batch 3 >&2
+  build-gpu/tools/lanec build "$forms/qwen2.gguf" -o "$forms/qwen2" "${flags[@]}" --prefill 1 >&2
+  for program in llama qwen2; do
+    "$nvcc" -std=c++17 -O3 -arch="$(architecture_of "$chip" | sed 's/^/sm_/; s/-real$//')" -DLANE_NO_MAIN -c \
+      "$forms/$program.cu" -o "$forms/$program.o"
+  done
+  "$nvcc" tests/programs/two_models.c "$forms/llama.o" "$forms/qwen2.o" -o "$forms/both"
+  rm "$forms"/*.o
+}
+
 build_programs() {
   local name
   for name in "${tiny[@]}"; do
@@ -70,6 +89,7 @@ prepare() {
   tools/packages.sh test
   find_nvcc
   build_tests
+  build_forms
   build_programs
 }
 
@@ -133,23 +153,33 @@ run_programs() {
   done
 }
 
-# A few tokens of a program of each architecture under the memory checker.
+# sanitize NAME PROGRAM...: a run under the memory checker.
+sanitize() {
+  local name=$1 status=0
+  shift
+  "$checker" --tool memcheck --error-exitcode 9 "$@" >"$log/memcheck-$name" 2>&1 || status=$?
+  printf '%-24s %s\n' "memcheck $name" "$(grep 'ERROR SUMMARY' "$log/memcheck-$name" || tail -n 1 "$log/memcheck-$name")"
+  count "$status"
+}
+
+# A few tokens of a program of each architecture, and of every form, under the memory checker.
 run_sanitizer() {
-  local name status checker
+  local name checker
   checker=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   if [ ! -x "$checker" ]; then skip "compute-sanitizer (not installed)"; return; fi
   for name in "${tiny[@]}"; do
-    status=0
-    "$checker" --tool memcheck --error-exitcode 9 "$dir/programs/$name/program" -m "$dir/programs/$name/model.gguf" \
-      --sidecar "$dir/programs/$name/program.lane" --tokens 5,6,7 -n 4 >"$log/memcheck-$name" 2>&1 || status=$?
-    printf '%-24s %s\n' "memcheck $name" "$(grep 'ERROR SUMMARY' "$log/memcheck-$name" || tail -n 1 "$log/memcheck-$name")"
-    count "$status"
+    sanitize "$name" "$dir/programs/$name/program" -m "$dir/programs/$name/model.gguf" \
+      --sidecar "$dir/programs/$name/program.lane" --tokens 5,6,7 -n 4
   done
+  printf '{"tokens": [%s], "n": 6}\n' 5,6,7,8,9,10,11,12,13,14,15 7 9,8 4,4,4,4 >"$log/prompts"
+  sanitize forms "$dir/forms/llama" -m "$dir/forms/llama.gguf" --prompts "$log/prompts" --dump-logits "$log/logits"
+  sanitize ahead "$dir/forms/llama" -m "$dir/forms/llama.gguf" --prompts "$log/prompts"
+  rm -f "$log"/logits*
 }
 
 run() {
   dir=$(cd "$dir" && pwd)
-  export LD_LIBRARY_PATH=$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LANE_TEST_DIR=$dir
+  export LD_LIBRARY_PATH=$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LANE_TEST_DIR=$dir LANE_PROGRAMS=$dir/forms
   log=$(mktemp -d)
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || say "no nvidia-smi"
   run_tests

@@ -66,19 +66,16 @@ class Engine {
   /// What a person should know of where the weights lie; empty where they are all on the device.
   std::string residence() const { return matrices_.summary(); }
 
-  /// Feeds `count` ids from the current position on, in the largest chunks that fit; with a sink, a decode step at a
-  /// time, since only they leave every position's logits.
+  /// Feeds `count` ids from the current position on, in the largest chunks that fit. A chunk leaves its last row's
+  /// logits; for a sink its head makes the others'.
   Status prefill(const int32_t* ids, size_t count, LogitsSink* sink) {
     if (Status s = check_room(count); !s.ok()) return s;
     if (Status s = check_ids(ids, count); !s.ok()) return s;
     for (size_t fed = 0; fed < count;) {
-      const int form = sink ? 0 : largest_chunk(count - fed);
+      const int form = largest_chunk(count - fed);
       if (Status s = submit(form, ids + fed); !s.ok()) return s;
       fed += size_t(program_.forms[form].rows);
-      const float* row = nullptr;
-      if (!sink) continue;
-      if (Status s = logits(&row, 0); !s.ok()) return s;
-      if (Status s = sink->row(row); !s.ok()) return s;
+      if (Status s = sink ? show(form, sink) : Status{}; !s.ok()) return s;
     }
     return {};
   }
@@ -288,6 +285,21 @@ class Engine {
       if (program_.forms[f].sequences > 1) return f;
     }
     return -1;
+  }
+
+  /// Gives `sink` every row of the latest step, one of `form`. The last row's head runs again and leaves what it left.
+  Status show(int form, LogitsSink* sink) {
+    const FormInfo& info = program_.forms[form];
+    if (info.rows > 1 && !info.head) return internal_error("a chunk without a head");
+    for (int r = 0; r < info.rows; ++r) {
+      Step step(streams_, matrices_.copies());
+      if (info.head) info.head(step, memory_, uint64_t(r));
+      if (Status s = cuda_status(step.error(), "a chunk's head"); !s.ok()) return s;
+      const float* row = nullptr;
+      if (Status s = logits(&row, 0); !s.ok()) return s;
+      if (Status s = sink->row(row); !s.ok()) return s;
+    }
+    return {};
   }
 
   /// Queues the form's step at position_ with its rows' `ids`.

@@ -203,6 +203,8 @@ struct FormInfo {
   int sequences, rows;  // tokens of a step are sequences * rows
   int events;           // that `step` uses
   void (*launches)(Step& s, const Memory& m);
+  /// Of a chunk, after its step: the logits of any of its rows. Null where the step makes every row's.
+  void (*head)(Step& s, const Memory& m, uint64_t row);
 };
 
 struct ProgramInfo {

@@ -95,7 +95,7 @@ Program emit(const Lane& lane) {
   Program program;
   program.cu = header(lane) + flatten(files(lane), lane.options.chip == "host", prefix);
   program.cu += fmt::format("\n// ---- this model\n\nnamespace {} {{\n\n", prefix);
-  for (const Form& form : lane.forms) program.cu += step_function(form, lane) + "\n";
+  for (const Form& form : lane.forms) program.cu += step_function(form, lane) + head_function(form, lane) + "\n";
   program.cu += prepare_function(lane) + "\n";
   program.cu += to_cpp(describe_vocabulary(lane.checkpoint, lane.options.pre), "kVocabulary") + "\n";
   program.cu += program_tables(lane) + fmt::format("\n}}  // namespace {}\n", prefix) + interface(prefix);

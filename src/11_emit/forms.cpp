@@ -6,6 +6,7 @@
 
 #include "lane/chip.h"
 #include "lane/error.h"
+#include "lane/head.h"
 #include "parts.h"
 
 namespace lane {
@@ -32,8 +33,12 @@ std::string kernel_name(const Launch& launch) {
 struct ArgPrinter {
   const Lane& lane;
   const Form& form;
+  std::optional<Head> head = {};  // in its function, the row is a parameter
 
   std::string operator()(const BufferArg& a) const {
+    if (head && a.buffer == head->buffer) {
+      return fmt::format("m.arena({} + row * {})", form.arena.offset[size_t(a.buffer)], head->row_bytes);
+    }
     return fmt::format("m.arena({})", form.arena.offset[size_t(a.buffer)] + a.byte_offset);
   }
   std::string operator()(const WeightArg& a) const {
@@ -128,6 +133,21 @@ std::string step_function(const Form& form, const Lane& lane) {
     text += fmt::format("  s.record({}, {});\n  s.wait({}, 0);\n", event, stream, event);
     ++event;
   }
+  return text + "}\n";
+}
+
+std::string head_name(const Form& form) { return head_of(form.schedule) ? "head_" + form.cut.tag() : "nullptr"; }
+
+// Run now and then, and a launch at a time: on one stream.
+std::string head_function(const Form& form, const Lane& lane) {
+  const std::optional<Head> head = head_of(form.schedule);
+  if (!head && form.schedule.kind == FormKind::Prefill) throw InternalError("emit: a chunk without a head");
+  if (!head) return "";
+  const ArgPrinter printer{lane, form, head};
+  std::string text =
+      fmt::format("LANE_STEP inline void {}(Step& s, const Memory& m, uint64_t row) {{\n", head_name(form));
+  for (int i = head->first; i < head->end; ++i)
+    text += launch_line(form.schedule.launches[size_t(i)], false, 0, printer);
   return text + "}\n";
 }
 

@@ -27,6 +27,9 @@ uint64_t payload_digest(const Weights& weights);
 /// forms.cpp: the function of a form, and its name ("step_1").
 std::string step_name(const Form& form);
 std::string step_function(const Form& form, const Lane& lane);
+/// The function of a chunk's head, of any of its rows; "" where the form has none. Its name ("head_8"), or "nullptr".
+std::string head_name(const Form& form);
+std::string head_function(const Form& form, const Lane& lane);
 /// Events that the function uses.
 int event_count(const Form& form);
 /// Asks for the dynamic shared memory of each kernel that needs more than every GPU gives.

@@ -71,10 +71,10 @@ std::string leaving_tables(const Residence& r) {
 }
 
 std::string forms_table(const Lane& lane) {
-  std::string text = "constexpr FormInfo kForms[] = {\n    // tag, sequences, rows, events\n";
+  std::string text = "constexpr FormInfo kForms[] = {\n    // tag, sequences, rows, events, step, head\n";
   for (const Form& form : lane.forms) {
-    text += fmt::format("    {{\"{}\", {}, {}, {}, {}}},\n", form.cut.tag(), form.schedule.sequences,
-                        form.schedule.rows_per_sequence, event_count(form), step_name(form));
+    text += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}}},\n", form.cut.tag(), form.schedule.sequences,
+                        form.schedule.rows_per_sequence, event_count(form), step_name(form), head_name(form));
   }
   return text + "};\n";
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lane/error.h"
+#include "lane/head.h"
 
 namespace lane {
 namespace {
@@ -24,6 +25,8 @@ std::vector<std::vector<int>> uses_of(const Schedule& schedule) {
       if (list.empty() || list.back() != int(i)) list.push_back(int(i));
     }
   }
+  // note [the head of a chunk's rows], include/lane/head.h
+  if (const auto head = head_of(schedule)) uses[size_t(head->buffer)].push_back(int(schedule.launches.size()) - 1);
   return uses;
 }
 

@@ -4,18 +4,25 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "process.h"
 
 namespace lane::test {
 
-inline std::string program_path(const std::string& name) { return std::string(LANE_PROGRAMS) + "/" + name; }
+/// Of the build, or of the folder that LANE_PROGRAMS in the environment names.
+inline std::string program_path(const std::string& name) {
+  const char* folder = std::getenv("LANE_PROGRAMS");
+  return std::string(folder ? folder : LANE_PROGRAMS) + "/" + name;
+}
 
 inline std::string joined(const std::vector<int>& ids) { return fmt::format("{}", fmt::join(ids, ",")); }
 
+/// On the checkpoint beside it: the path in its sidecar may be another machine's.
 inline Outcome run_program(const std::string& name, const std::vector<std::string>& options) {
   std::vector<std::string> line{program_path(name)};
+  if (options.empty() || options[0] != "-m") line.insert(line.end(), {"-m", program_path(name + ".gguf")});
   line.insert(line.end(), options.begin(), options.end());
   return run_process(line);
 }

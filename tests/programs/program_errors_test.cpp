@@ -115,8 +115,10 @@ TEST_F(ProgramErrors, UsageIsExitTwo) {
 TEST_F(ProgramErrors, APromptLongerThanTheContext) { expect_refusal(run({"--ctx", "2"}), 2, {"3 tokens", "2"}); }
 
 TEST_F(ProgramErrors, TheCheckpointCompiledFromIsTheDefault) {
-  std::vector<std::string> options = kShort;
-  EXPECT_EQ(run_program("llama", options).code, 0);
+  std::vector<std::string> line{program_path("llama")};
+  line.insert(line.end(), kShort.begin(), kShort.end());
+  const Outcome outcome = run_process(line);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
 }  // namespace

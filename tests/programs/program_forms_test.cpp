@@ -1,6 +1,8 @@
 // The forms of one program against each other: chunks of 8 and fewer rows, batches of 3 sequences, the decode step
-// alone. Sums have one order in all of them, so what they give is the same to the bit.
+// alone. A batch gives the bits that each sequence has alone; a chunk may sum in another order.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "program.h"
@@ -12,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kChunk = 8, kContext = 40;
+constexpr float kChunkBound = 1e-3f;  // on a logit, between chunks and decode steps with float activations
 
 /// Ids that differ from prompt to prompt, clear of the vocabulary's control tokens.
 std::vector<int> prompt_of(int length) {
@@ -41,8 +44,30 @@ class ProgramForms : public ::testing::Test {
     options.insert(options.end(), {"--tokens", joined(prompt), "--ctx", std::to_string(kContext)});
     return run_json("llama", options);
   }
+  /// What decode steps alone give: the prompt's first id, and the others as if they had been chosen. Of the ids, those
+  /// after the prompt.
+  std::vector<int> decoded(const std::vector<int>& prompt, int count, std::vector<std::string> options = {}) {
+    const std::vector<int> rest(prompt.begin() + 1, prompt.end());
+    options.insert(options.end(), {"-n", std::to_string(int(rest.size()) + count)});
+    if (!rest.empty()) options.insert(options.end(), {"--force", joined(rest)});
+    const std::vector<int> ids = alone({prompt[0]}, options).at("ids");
+    return {ids.begin() + long(rest.size()), ids.end()};
+  }
   std::string dump_path() const { return folder_ / "logits"; }
 };
+
+std::vector<float> floats_of(const Path& path) {
+  const std::string bytes = read_file(path);
+  std::vector<float> floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), floats.size() * sizeof(float));
+  return floats;
+}
+
+float greatest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  float most = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
 
 std::vector<json> ids_of(const std::vector<json>& answers) {
   std::vector<json> ids;
@@ -55,15 +80,27 @@ TEST_F(ProgramForms, PromptsOfAnyLengthContinueAsDecoded) {
   const std::vector<int> lengths = {1,          kChunk - 1,     kChunk,       kChunk + 1,
                                     2 * kChunk, 2 * kChunk + 1, kContext - 1, kContext};
   for (int length : lengths) lines.push_back(json{{"tokens", prompt_of(length)}, {"n", 5}}.dump());
-  // With a dump, prompts are fed a decode step at a time.
-  const std::vector<json> decoded = ids_of(answer(lines, {"--dump-logits", dump_path()}));
   const std::vector<json> chunked = ids_of(answer(lines)), direct = ids_of(answer(lines, {"--no-cuda-graphs"}));
-  ASSERT_EQ(decoded.size(), lengths.size());
-  EXPECT_EQ(chunked, decoded);
-  EXPECT_EQ(direct, decoded);
+  ASSERT_EQ(chunked.size(), lengths.size());
+  EXPECT_EQ(direct, chunked);
+  for (size_t i = 0; i < lengths.size(); ++i) EXPECT_EQ(chunked[i], decoded(prompt_of(lengths[i]), 5)) << lengths[i];
   EXPECT_EQ(chunked[6].size(), 2u);  // the last token is not fed
   EXPECT_EQ(chunked[7].size(), 1u);
-  EXPECT_EQ(alone(prompt_of(2 * kChunk + 1), {"-n", "5"}).at("ids"), decoded[5]);
+  EXPECT_EQ(alone(prompt_of(2 * kChunk + 1), {"-n", "5"}).at("ids"), chunked[5]);
+}
+
+// note [the head of a chunk's rows]
+TEST_F(ProgramForms, AChunksLogitsAreThoseOfDecodeSteps) {
+  for (int length : {1, kChunk - 1, kChunk, 2 * kChunk + 1, kContext}) {
+    const std::vector<int> prompt = prompt_of(length);
+    const std::string chunks = folder_ / "chunks", steps = folder_ / "steps";
+    const json chunked = alone(prompt, {"-n", "4", "--dump-logits", chunks});
+    EXPECT_EQ(chunked.at("ids"), decoded(prompt, 4, {"--dump-logits", steps})) << length;
+    const std::vector<float> of_chunks = floats_of(chunks), of_steps = floats_of(steps);
+    EXPECT_GT(of_chunks.size(), size_t(length) * 100);
+    EXPECT_EQ(of_chunks.size(), of_steps.size()) << length;
+    EXPECT_LE(greatest_difference(of_chunks, of_steps), kChunkBound) << length;
+  }
 }
 
 TEST_F(ProgramForms, APromptPastTheContextIsRefusedInItsPlace) {
@@ -99,12 +136,49 @@ TEST_F(ProgramForms, ASequencesBitsAreThoseItHasAlone) {
   }
 }
 
+// The captured graphs, thousands of times; each prompt's ids are those of decode steps alone.
+TEST_F(ProgramForms, ThousandsOfReplays) {
+  std::vector<std::string> lines;
+  std::vector<std::vector<int>> prompts;
+  for (int i = 0; i < 150; ++i) {
+    prompts.push_back(prompt_of(1 + i % 19));
+    lines.push_back(json{{"tokens", prompts.back()}, {"n", 12 + i % 9}}.dump());
+  }
+  const std::vector<json> replayed = ids_of(answer(lines)), direct = ids_of(answer(lines, {"--no-cuda-graphs"}));
+  ASSERT_EQ(replayed.size(), lines.size());
+  EXPECT_EQ(replayed, direct);
+  for (size_t i = 0; i < lines.size(); i += 10) EXPECT_EQ(replayed[i], decoded(prompts[i], 12 + int(i) % 9)) << i;
+}
+
+// One sequence over the whole context: every position of every cache.
+TEST_F(ProgramForms, AContextFullOfReplays) {
+  constexpr int kWhole = 2048, kPrompt = kWhole - 9;
+  const std::vector<int> prompt = prompt_of(kPrompt), rest(prompt.begin() + 1, prompt.end());
+  const std::vector<std::string> steps = {"--tokens", joined({prompt[0]}), "--force", joined(rest), "-n", "4000"};
+  const json replayed = run_json("llama", steps), chunked = run_json("llama", {"--tokens", joined(prompt)});
+  const std::vector<int> ids = replayed.at("ids");
+  EXPECT_EQ(chunked.at("ids"), std::vector<int>(ids.begin() + kPrompt - 1, ids.end()));
+  EXPECT_TRUE(chunked.at("finish_reason") == "stop" || ids.size() == size_t(kWhole)) << ids.size();
+}
+
 TEST_F(ProgramForms, OnePromptManyTimes) {
   const std::vector<std::string> lines(7, json{{"tokens", prompt_of(11)}, {"n", 6}}.dump());
   const std::vector<json> answers = ids_of(answer(lines));
   ASSERT_EQ(answers.size(), lines.size());
   for (const json& ids : answers) EXPECT_EQ(ids, answers[0]);
   EXPECT_EQ(answers[0], alone(prompt_of(11), {"-n", "6"}).at("ids"));
+}
+
+TEST_F(ProgramForms, TwoModelsInOneProcess) {
+  const Outcome both = run_process({program_path("both"), program_path("llama"), program_path("qwen2")});
+  ASSERT_EQ(both.code, 0) << both.err;
+  const json interface = json::parse(both.out);
+  ASSERT_EQ(interface.at("llama").size(), 8u);
+  const json llama = run_json("llama", {"--tokens", "5,6,7", "-n", "8"});
+  const json qwen2 = run_json("qwen2", {"--tokens", "5,6,7", "-n", "8"});
+  for (size_t i = 0; i < llama.at("ids").size(); ++i) EXPECT_EQ(interface.at("llama")[i], llama.at("ids")[i]);
+  for (size_t i = 0; i < qwen2.at("ids").size(); ++i) EXPECT_EQ(interface.at("qwen2")[i], qwen2.at("ids")[i]);
+  EXPECT_EQ(interface.at("llama"), interface.at("llama_again"));
 }
 
 }  // namespace

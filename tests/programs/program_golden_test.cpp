@@ -77,16 +77,5 @@ TEST(Program, StopsAtTheContext) {
   EXPECT_EQ(run.at("finish_reason"), "length");
 }
 
-TEST(Program, TwoModelsInOneProcess) {
-  const Outcome both = run_process({program_path("both"), program_path("llama"), program_path("qwen2")});
-  ASSERT_EQ(both.code, 0) << both.err;
-  const std::vector<int> prompt = load_case("llama-f32").prompt_ids;
-  const nlohmann::json alone = run_json("llama", {"--tokens", "5,6,7", "-n", "8"});
-  const nlohmann::json interface = nlohmann::json::parse(both.out);
-  ASSERT_EQ(interface.at("llama").size(), 8u);
-  for (size_t i = 0; i < alone.at("ids").size(); ++i) EXPECT_EQ(interface.at("llama")[i], alone.at("ids")[i]);
-  EXPECT_EQ(interface.at("llama"), interface.at("llama_again"));
-}
-
 }  // namespace
 }  // namespace lane::test

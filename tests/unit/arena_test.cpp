@@ -32,6 +32,21 @@ TEST(Arena, BuffersOfDisjointLifetimesShareTheirPlace) {
   EXPECT_EQ(a.live_bytes, a.bytes);
 }
 
+// note [the head of a chunk's rows]
+TEST(Arena, WhatAHeadReadsStaysWhole) {
+  Schedule s = chain();
+  const Arena without = allocate(s, one_stream(s));
+  s.kind = FormKind::Prefill;
+  s.rows_per_sequence = 2;
+  std::get<BufferArg>(s.launches[1].args[0]).byte_offset = 500;
+  s.launches[2].args.push_back(LogitsArg{});
+  const Branches b = one_stream(s);
+  const Arena a = allocate(s, b);
+  verify(a, s, b);
+  EXPECT_NE(a.offset[0], a.offset[2]);
+  EXPECT_THROW(verify(without, s, b), InternalError);
+}
+
 TEST(Arena, ABufferReadAndWrittenByOneLaunchDoesNotOverlapItsSource) {
   Schedule s;
   s.buffers = {{"a", 256}, {"b", 256}};

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "lane/error.h"
+#include "lane/head.h"
 #include "lane/plan.h"
 #include "lane/program.h"
 #include "lane/spec.h"
 #include "lane/weights.h"
+#include "support/expect_error.h"
 #include "support/golden_case.h"
 #include "support/golden_text.h"
 
@@ -179,6 +181,24 @@ TEST(Plan, DamageDoesNotPass) {
                               IoArg{Io::Next, Access::Read}, int64_t{1}, int64_t{1}};
   });
   damaged("writes the logits", [](Schedule& s) { s.launches.clear(); });
+}
+
+TEST(Plan, AChunksHeadIsOfAnyOfItsRows) {
+  EXPECT_FALSE(head_of(Planned("llama-f32").schedule));
+  EXPECT_FALSE(head_of(Planned("llama-f32", FormKind::Batch, 2).schedule));
+  const Planned sound("llama-f32", FormKind::Prefill, 8);
+  const Head head = *head_of(sound.schedule);
+  EXPECT_EQ(sound.schedule.buffers[size_t(head.buffer)].bytes, 8 * head.row_bytes);
+  EXPECT_LT(head.first, head.end);
+  const auto damaged = [&](const std::string& words, const std::function<void(std::vector<Launch>&)>& damage) {
+    Schedule copy = sound.schedule;
+    damage(copy.launches);
+    expect_error<InternalError>(words, [&] { head_of(copy); });
+  };
+  const size_t first = size_t(head.first);
+  damaged("makes no logits", [&](auto& launches) { launches[first].args.push_back(IoArg{}); });
+  damaged("not its own", [&](auto& launches) { launches[first].args.push_back(BufferArg{}); });
+  damaged("carried state", [&](auto& launches) { launches[first].args.push_back(StateArg{}); });
 }
 
 TEST(Weights, DamageDoesNotPass) {
