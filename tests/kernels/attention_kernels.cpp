@@ -21,18 +21,18 @@ void add_chunk(Registry& registry) {
 }  // namespace
 
 void add_attention_on_tensor_cores(Registry& registry) {
-  add_split<32, 24, 1>(registry);
   add_split<32, 32, 1>(registry);
   add_split<32, 32, 2>(registry);
   add_split<32, 32, 6>(registry);
+  add_split<48, 24, 1>(registry);
   add_split<64, 32, 2>(registry);
   add_split<64, 64, 1>(registry);
   add_split<64, 64, 2>(registry);
   add_split<64, 64, 4>(registry);
   add_split<96, 64, 4>(registry);
   add_split<128, 128, 2>(registry);
-  add_chunk<32, 24>(registry);
   add_chunk<32, 32>(registry);
+  add_chunk<48, 24>(registry);
   add_chunk<64, 32>(registry);
   add_chunk<64, 64>(registry);
   add_chunk<96, 64>(registry);
