@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ4_K {
   static constexpr int kStoredElements = 256, kStoredBytes = 144, kBytes256 = 144;
   static constexpr bool kFloat = false;
+  static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = true;
   static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
 
@@ -40,18 +41,31 @@ struct RepackedQ4_K {
     weights_of(unpack(row, blocks, block), w);
   }
 
+  /// Exact products: 11 bits times 6.
+  struct Scale {
+    float scale, minimum;
+  };
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    const BlockScale s = read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
+    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+  }
+  static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
+    unpack_nibbles(load_as<uint4>(row + 16 * block), w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float x_total) {
+    return fmaf(-s.minimum, x_total, fmaf(s.scale * x_scale, static_cast<float>(v[0]), sum));
+  }
+
   template <int Words>
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const Activation<Words>& x) {
     const uint4 q = load_as<uint4>(row + 16 * block);
-    const BlockScale s = read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
     // The high nibbles go in as they lie, 16 times too large, and one shift of the sum corrects it.
     const uint32_t w[8] = {q.x & 0x0F0F0F0F, q.y & 0x0F0F0F0F, q.z & 0x0F0F0F0F, q.w & 0x0F0F0F0F,
                            q.x & 0xF0F0F0F0, q.y & 0xF0F0F0F0, q.z & 0xF0F0F0F0, q.w & 0xF0F0F0F0};
-    int v = dot_words<4, 4, true>(w, x, 0) >> 4;
-    v = dot_words<0, 4>(w, x, v) * s.scale;
-    sum = fmaf(s.d * x.scale, static_cast<float>(v), sum);
-    return fmaf(-s.dmin * (x.scale * static_cast<float>(x.sum[0] + x.sum[1])), static_cast<float>(s.minimum), sum);
+    const int v[] = {dot_words<0, 4>(w, x, dot_words<4, 4, true>(w, x, 0) >> 4)};
+    return combine(sum, scale(row, blocks, block), v, x.scale, x.total());
   }
 };
 

@@ -18,6 +18,7 @@ __device__ __forceinline__ void read_stored_5(const uint8_t* codes, const uint8_
 struct RepackedQ5_0 {
   static constexpr int kStoredElements = 32, kStoredBytes = 22, kBytes256 = 176;
   static constexpr bool kFloat = false;
+  static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = true;
   static constexpr float kTop = 32512.f;
 
@@ -49,13 +50,28 @@ struct RepackedQ5_0 {
     weights_of(unpack(row, blocks, block), w);
   }
 
+  struct Scale {
+    float scale;
+  };
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    return {load_half(row + 20 * blocks + 2 * block)};
+  }
+  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
+    words(row, blocks, block, w);
+    subtract_from_bytes<16>(w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float) {
+    return fmaf(s.scale * x_scale, static_cast<float>(v[0]), sum);
+  }
+
   template <int Words>
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const Activation<Words>& x) {
     uint32_t w[8];
     words(row, blocks, block, w);
-    const int v = dot_block(w, x, -16 * (x.sum[0] + x.sum[1]));
-    return fmaf(load_half(row + 20 * blocks + 2 * block) * x.scale, static_cast<float>(v), sum);
+    const int v[] = {dot_block(w, x, -16 * (x.sum[0] + x.sum[1]))};
+    return combine(sum, scale(row, blocks, block), v, x.scale, 0.f);
   }
 };
 

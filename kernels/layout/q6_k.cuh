@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ6_K {
   static constexpr int kStoredElements = 256, kStoredBytes = 210, kBytes256 = 210;
   static constexpr bool kFloat = false;
+  static constexpr int kParts = 2;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = true;
   // |sum of both halves| <= 2 * 128 * 16 * 32 * 16256 < 2^31, so the integer scales are applied in integers.
   static constexpr float kTop = 16256.f;
@@ -32,17 +33,24 @@ struct RepackedQ6_K {
   static __device__ __forceinline__ void words(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     unpack_6(load_as<uint4>(row + 16 * block), load_as<uint2>(row + 16 * blocks + 8 * block), w);
   }
-  static __device__ __forceinline__ int scale(const uint8_t* row, int blocks, int block, int half) {
-    return static_cast<int8_t>(row[24 * blocks + 2 * block + half]);
+  /// One integer scale a half of the block.
+  struct Scale {
+    float d;
+    int16_t half[2];
+  };
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    const uint8_t* half = row + 24 * blocks + 2 * block;
+    return {load_half(row + 26 * blocks + 2 * (block >> 3)),
+            {static_cast<int8_t>(half[0]), static_cast<int8_t>(half[1])}};
   }
   static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
     uint32_t w[8];
     words(row, blocks, block, w);
     UnpackedBlock u;
     bytes_of_words(w, 32, u.code);
-    const float d = load_half(row + 26 * blocks + 2 * (block >> 3));
+    const Scale s = scale(row, blocks, block);
     for (int half = 0; half < 2; half++) {
-      u.scale[half] = d * static_cast<float>(scale(row, blocks, block, half));
+      u.scale[half] = s.d * static_cast<float>(s.half[half]);
       u.minimum[half] = 0;
     }
     return u;
@@ -52,15 +60,22 @@ struct RepackedQ6_K {
     weights_of(unpack(row, blocks, block), w);
   }
 
+  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
+    words(row, blocks, block, w);
+    subtract_from_bytes<32>(w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float) {
+    return fmaf(s.d * x_scale, static_cast<float>(v[0] * s.half[0] + v[1] * s.half[1]), sum);
+  }
+
   template <int Words>
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const Activation<Words>& x) {
     uint32_t w[8];
     words(row, blocks, block, w);
-    const float d = load_half(row + 26 * blocks + 2 * (block >> 3));
-    const int v = dot_words<0, 4>(w, x, -32 * x.sum[0]) * scale(row, blocks, block, 0) +
-                  dot_words<4, 4>(w, x, -32 * x.sum[1]) * scale(row, blocks, block, 1);
-    return fmaf(d * x.scale, static_cast<float>(v), sum);
+    const int v[] = {dot_words<0, 4>(w, x, -32 * x.sum[0]), dot_words<4, 4>(w, x, -32 * x.sum[1])};
+    return combine(sum, scale(row, blocks, block), v, x.scale, 0.f);
   }
 };
 

@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ8_0 {
   static constexpr int kStoredElements = 32, kStoredBytes = 34, kBytes256 = 272;
   static constexpr bool kFloat = false;
+  static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = false;
   static constexpr float kTop = 32512.f;
 
@@ -36,12 +37,27 @@ struct RepackedQ8_0 {
     weights_of(unpack(row, blocks, block), w);
   }
 
+  struct Scale {
+    float scale;
+  };
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    return {load_half(row + 32 * blocks + 2 * block)};
+  }
+  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
+    words(row, blocks, block, w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float) {
+    return fmaf(s.scale * x_scale, static_cast<float>(v[0]), sum);
+  }
+
   template <int Words>
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const Activation<Words>& x) {
     uint32_t w[8];
     words(row, blocks, block, w);
-    return fmaf(load_half(row + 32 * blocks + 2 * block) * x.scale, static_cast<float>(dot_block(w, x, 0)), sum);
+    const int v[] = {dot_block(w, x, 0)};
+    return combine(sum, scale(row, blocks, block), v, x.scale, 0.f);
   }
 };
 

@@ -160,7 +160,7 @@ __device__ __forceinline__ float make_vector(const Pieces& x, const Pieces& norm
     float4 v = x.value[i];
     if (normed) {
       const float4 n = norm.value[i];
-      squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+      squares = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, squares))));
       v.x *= n.x, v.y *= n.y, v.z *= n.z, v.w *= n.w;
     }
     const int block = (w.member + i * S::kTeam) * 4 + (w.lane >> 3);
@@ -272,7 +272,7 @@ __device__ __forceinline__ float norm_factor(const StreamedInput& in, const floa
   float sums[4] = {0, 0, 0, 0};  // shorter chains of additions
   LANE_UNROLL
   for (int i = 0; i < S::kWorkers; i++) sums[i % 4] += squares[i];
-  return rsqrtf(((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.f / S::kColumns) + in.epsilon);
+  return rsqrtf(fmaf((sums[0] + sums[1]) + (sums[2] + sums[3]), 1.f / S::kColumns, in.epsilon));
 }
 
 /// A row's sum: its slices in their order.
@@ -298,8 +298,10 @@ __device__ __forceinline__ void store_results(const StreamedTask& task, const St
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < task.count; i += S::kWarps * 32) {
     const int row = task.first + i;
-    float v = sum_slices<S>(sums, i) * factor;
-    if (S::kMatrices == 2) v = gate_activation(v, result.gelu) * (sum_slices<S>(sums, task.count + i) * factor);
+    // Never contracted with the additions behind it: the products of several tokens give the same bits.
+    float v = __fmul_rn(sum_slices<S>(sums, i), factor);
+    if (S::kMatrices == 2)
+      v = __fmul_rn(gate_activation(v, result.gelu), __fmul_rn(sum_slices<S>(sums, task.count + i), factor));
     if (result.bias) v += __ldg(result.bias + row);
     if (result.residual) v += i < S::kWorkers * 32 ? own_residual : __ldcg(result.residual + row);
     result.out[row] = v;
