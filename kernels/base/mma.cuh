@@ -43,6 +43,62 @@ __device__ __forceinline__ void mma_half(float (&c)[4], const uint4& a, uint32_t
 #endif
 }
 
+#if !defined(__CUDACC__)
+/// Out of line: sixteen shuffles at every product would be slow to compile.
+__attribute__((noinline)) inline void portable_mma_int8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  const int lane = static_cast<int>(threadIdx.x & 31u), row = lane / 4 * 4, column = lane % 4 * 2 * 4;
+  for (int k = 0; k < 4; k++) {
+    const int upper = static_cast<int>(__shfl_sync(LANE_FULL_WARP, a0, row + k));
+    const int lower = static_cast<int>(__shfl_sync(LANE_FULL_WARP, a1, row + k));
+    const int left = static_cast<int>(__shfl_sync(LANE_FULL_WARP, b, column + k));
+    const int right = static_cast<int>(__shfl_sync(LANE_FULL_WARP, b, column + 4 + k));
+    c[0] = __dp4a(upper, left, c[0]), c[1] = __dp4a(upper, right, c[1]);
+    c[2] = __dp4a(lower, left, c[2]), c[3] = __dp4a(lower, right, c[3]);
+  }
+}
+#endif
+
+/// c += a b: signed bytes, four a word, sums in exact integers; a is 16 x 16, b 16 x 8. a: (g, 4c), (g + 8, 4c), four
+/// columns each; b: rows 4c, four; c as in mma_half.
+__device__ __forceinline__ void mma_int8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+#if defined(__CUDACC__)
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(b));
+#else
+  portable_mma_int8(c, a0, a1, b);
+#endif
+}
+/// The same with twice the columns, 16 x 32 and 32 x 8. a: (g, 4c), (g + 8, 4c), (g, 4c + 16), (g + 8, 4c + 16); b:
+/// rows 4c, 4c + 16.
+__device__ __forceinline__ void mma_int8(int (&c)[4], const uint4& a, uint32_t b0, uint32_t b1) {
+#if defined(__CUDACC__)
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+  mma_int8(c, a.x, a.y, b0);
+  mma_int8(c, a.z, a.w, b1);
+#endif
+}
+
+/// A 16 x 32 matrix of bytes as mma_int8 takes it. `tile`: columns 0 to 15 of the sixteen rows, then columns 16 to 31
+/// of them; in shared memory, 16-byte aligned.
+__device__ __forceinline__ uint4 load_fragment(const uint8_t* tile) {
+  const unsigned lane = threadIdx.x & 31u;
+#if defined(__CUDACC__)
+  uint4 a;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a.x), "=r"(a.y), "=r"(a.z), "=r"(a.w)
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(tile + 16 * lane)))
+               : "memory");
+  return a;
+#else
+  const uint32_t* words = reinterpret_cast<const uint32_t*>(tile) + lane;
+  return make_uint4(words[0], words[32], words[64], words[96]);
+#endif
+}
+
 /// Two floats rounded to halves in one word, `low` in the low bits; and what the rounding left, rounded likewise.
 /// Together they keep 22 bits, down to steps of 2^-24.
 struct HalfPair {

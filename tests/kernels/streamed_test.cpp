@@ -5,53 +5,14 @@
 #include <cmath>
 #include <functional>
 
-#include "kernels/device_array.h"
-#include "kernels/random_blocks.h"
+#include "kernels/repacked_matrix.h"
 #include "layout/all.cuh"
-#include "layout/repack.cuh"
 #include "ops/streamed_product.cuh"
 
 namespace lane::test {
 namespace {
 
 using namespace LANE_NAMESPACE;
-
-/// A repacked matrix and its exact weights.
-template <class L>
-struct Matrix {
-  Matrix(FormatId format_id, int row_count, int column_count, uint32_t seed)
-      : rows(row_count),
-        columns(column_count),
-        elements(size_t(row_count) * size_t(column_count)),
-        repacked(repacked_bytes(L::kBytes256, size_t(row_count), column_count)) {
-    const Format& f = format(format_id);
-    const std::vector<uint8_t> stored = random_weights(f, elements, seed);
-    weights = exact_values(f, stored.data(), elements);
-    const int head = rows / 3;  // in two pieces, as a loader may bring it
-    repack_rows(stored, 0, head, f);
-    repack_rows(stored, head, rows - head, f);
-  }
-  void repack_rows(const std::vector<uint8_t>& stored, int first, int count, const Format& f) {
-    if (count == 0) return;
-    const size_t row = f.row_bytes(uint64_t(columns));
-    const auto begin = stored.begin() + ptrdiff_t(row) * first;
-    DeviceArray<uint8_t> piece(std::vector<uint8_t>(begin, begin + ptrdiff_t(row) * count));
-    const unsigned blocks = unsigned(count * columns / kBlockColumns + 63) / 64;
-    expect_success(launch(nullptr, dim3(blocks), dim3(64), 0, repack<L>, repacked.data(), piece.data(), first, count,
-                          rows, columns));
-    expect_success(cudaDeviceSynchronize());
-  }
-  std::vector<double> times(const std::vector<double>& x) const {
-    std::vector<double> y(static_cast<size_t>(rows));
-    for (size_t r = 0; r < y.size(); r++)
-      for (size_t c = 0; c < x.size(); c++) y[r] += weights[r * x.size() + c] * x[c];
-    return y;
-  }
-  int rows, columns;
-  size_t elements;
-  DeviceArray<uint8_t> repacked;
-  std::vector<double> weights;
-};
 
 /// Every weight of a repacked matrix, row by row; a block of 32 a thread.
 template <class L>

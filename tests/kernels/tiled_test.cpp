@@ -1,0 +1,143 @@
+// Products of several tokens have the bits of the streamed products of each token alone, on the host chip: every
+// quantized layout, slices of all lengths, any number of tokens, any grid.
+#include <gtest/gtest.h>
+
+#include "kernels/repacked_matrix.h"
+#include "layout/all.cuh"
+#include "ops/quantize_vectors.cuh"
+#include "ops/tiled_product.cuh"
+
+namespace lane::test {
+namespace {
+
+using namespace LANE_NAMESPACE;
+
+constexpr int kSharedLimit = 96 * 1024;
+constexpr float kEpsilon = 1e-6f;
+
+template <class Kernel, class... Arguments>
+void run(Kernel kernel, dim3 grid, int threads, int shared_bytes, Arguments... arguments) {
+  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  expect_success(launch_dependent(nullptr, grid, dim3(unsigned(threads)), size_t(shared_bytes), kernel, arguments...));
+  expect_success(cudaDeviceSynchronize());
+}
+
+/// Tokens' vectors and what is added to a product; the norm may be left out.
+struct Inputs {
+  Inputs(int columns, int rows, int token_count, bool normed)
+      : tokens(token_count),
+        x(random_floats(size_t(token_count * columns), 4)),
+        norm(random_floats(size_t(columns), 5)),
+        bias(random_floats(size_t(rows), 6)),
+        residual(random_floats(size_t(token_count * rows), 7)),
+        norm_or_null(normed ? norm.data() : nullptr) {}
+  int tokens;
+  DeviceArray<float> x, norm, bias, residual;
+  const float* norm_or_null;
+};
+
+/// The inputs' vectors for a product of `Matrices` matrices.
+template <class L, int Columns, int Words, int Matrices>
+struct Quantized {
+  explicit Quantized(const Inputs& in) : vectors(quantized_vectors_bytes(Columns, Words, in.tokens)) {
+    const unsigned blocks = unsigned(in.tokens + kTokenGroup - 1) / kTokenGroup * kTokenGroup;
+    run(quantize_vectors<L, Columns, Words, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
+        streamed_vector_bytes(Words, slices(Columns).full) * slices(Columns).count, vectors.data(), in.x.data(),
+        in.norm_or_null, kEpsilon, in.tokens);
+  }
+  DeviceArray<uint8_t> vectors;
+};
+
+/// The kernel for the geometry's tokens and tiles.
+template <class L, int Columns, int Words>
+auto tiled_kernel(const TiledGeometry& g) {
+  if (g.tokens == 32) return tiled_product<L, Columns, Words, 32, 2>;
+  if (g.tiles == 1)
+    return g.tokens == 16 ? tiled_product<L, Columns, Words, 16, 1> : tiled_product<L, Columns, Words, 8, 1>;
+  return g.tokens == 16 ? tiled_product<L, Columns, Words, 16, 2> : tiled_product<L, Columns, Words, 8, 2>;
+}
+template <class L, int Columns, int Words>
+auto tiled_gated_kernel(const TiledGeometry& g) {
+  return g.tokens == 32   ? tiled_gated_product<L, Columns, Words, 32, 2>
+         : g.tokens == 16 ? tiled_gated_product<L, Columns, Words, 16, 2>
+                          : tiled_gated_product<L, Columns, Words, 8, 2>;
+}
+
+/// Where the first `expected.size()` results differ: nowhere, -1.
+int first_difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  for (size_t i = 0; i < expected.size(); i++)
+    if (memcmp(&got[i], &expected[i], sizeof(float))) return int(i);
+  return -1;
+}
+
+template <class L, int Columns, int Words>
+void expect_streamed_bits(FormatId id, int rows, int tokens, bool normed) {
+  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(tokens) + " tokens");
+  const Matrix<L> m(id, rows, Columns, 3);
+  const Inputs in(Columns, rows, tokens, normed);
+  const StreamedMatrix shape{L::kBytes256, rows};
+  const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, Words, 3, kSharedLimit);
+  const DeviceArray<float> alone(size_t(tokens * rows));
+  run(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
+      alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(), in.residual.data(), rows,
+      s.share[0].rows_per_block, s.share[0].ring);
+  const Quantized<L, Columns, Words, 1> x(in);
+  for (int multiprocessors : {1, 3}) {
+    const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, false, multiprocessors, kSharedLimit);
+    const DeviceArray<float> together(size_t(tokens * rows));
+    run(tiled_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+        together.data(), m.repacked.data(), x.vectors.data(), in.bias.data(), in.residual.data(), rows, tokens, g.ring);
+    EXPECT_EQ(first_difference(together.values(), alone.values()), -1) << multiprocessors << " multiprocessors";
+  }
+}
+
+TEST(TiledProduct, HasTheBitsOfEachTokenAlone) {
+  expect_streamed_bits<RepackedQ4_K, 256, 2>(FormatId::Q4_K, 37, 3, true);
+  expect_streamed_bits<RepackedQ4_K, 2048, 1>(FormatId::Q4_K, 21, 16, true);
+  expect_streamed_bits<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 18, 9, true);
+  expect_streamed_bits<RepackedQ5_0, 896, 2>(FormatId::Q5_0, 75, 35, true);
+  expect_streamed_bits<RepackedQ8_0, 128, 2>(FormatId::Q8_0, 150, 12, true);
+  expect_streamed_bits<RepackedQ8_0, 4864, 2>(FormatId::Q8_0, 16, 5, false);
+}
+
+template <class L, int Columns, int Words>
+void expect_streamed_gated_bits(FormatId id, int rows, int tokens, int gelu) {
+  SCOPED_TRACE(std::string(format(id).name) + (gelu ? ", GELU" : ", SiLU"));
+  const Matrix<L> gate(id, rows, Columns, 3), up(id, rows, Columns, 4);
+  const Inputs in(Columns, rows, tokens, true);
+  const StreamedMatrix shape{L::kBytes256, rows};
+  const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, true, Words, 3, kSharedLimit);
+  const DeviceArray<float> alone(size_t(tokens * rows)), together(size_t(tokens * rows));
+  run(streamed_gated_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
+      alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, gelu, rows,
+      s.share[0].rows_per_block, s.share[0].ring);
+  const Quantized<L, Columns, Words, 2> x(in);
+  const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, true, 2, kSharedLimit);
+  run(tiled_gated_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+      together.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), gelu, rows, tokens, g.ring);
+  EXPECT_EQ(first_difference(together.values(), alone.values()), -1);
+}
+
+TEST(TiledProduct, GatesWithTheBitsOfEachTokenAlone) {
+  expect_streamed_gated_bits<RepackedQ4_K, 512, 2>(FormatId::Q4_K, 45, 11, 0);
+  expect_streamed_gated_bits<RepackedQ8_0, 2304, 2>(FormatId::Q8_0, 17, 4, 1);
+}
+
+TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
+  constexpr int kLimit = 227 * 1024;
+  for (int columns : {128, 640, 896, 2048, 4096, 4864, 14336, 28672}) {
+    for (int rows : {1, 131, 896, 4096, 128256}) {
+      for (int tokens : {2, 8, 16, 17, 512}) {
+        const TiledGeometry g = tiled_geometry(columns, 272, rows, tokens, false, 132, kLimit);
+        SCOPED_TRACE(std::to_string(columns) + " x " + std::to_string(rows) + ", " + std::to_string(tokens));
+        EXPECT_GE(g.grid_y * g.tokens, tokens);
+        EXPECT_LE(g.grid_x, (rows + kTileRows - 1) / kTileRows);
+        EXPECT_TRUE(has_shared(g, kLimit));
+        EXPECT_GE(g.ring, 1);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lane::test
