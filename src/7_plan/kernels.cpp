@@ -51,6 +51,14 @@ constexpr std::array kKernels = {
     Kernel{"streamed_gated_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const float* x, const float* norm, float epsilon, int "
            "gelu, int rows, int rows_per_block, int ring"},
+    Kernel{"quantize_vectors", "ops/quantize_vectors.cuh",
+           "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
+    Kernel{"tiled_product", "ops/tiled_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens, int ring"},
+    Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
+           "ring"},
     Kernel{.name = "repacked_row_lookup",
            .file = "layout/row_lookup.cuh",
            .parameters = "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows",

@@ -33,6 +33,15 @@ class Lowering {
   /// The activations of `x`, rows of `columns` values, as a product of `format` takes them: floats, or integers that a
   /// launch before it makes, once for all products that read them.
   Arg activations(const StepOp& op, const Ref& x, int64_t columns, const Format& format);
+  /// What the quantized vectors of several tokens depend on besides their values: ops/quantize_vectors.cuh.
+  struct VectorsOf {
+    const RepackedFormat* layout;
+    int columns, words;
+    bool gated;
+    bool operator==(const VectorsOf&) const = default;
+  };
+  /// The rows of `x`, normed as `op` says, quantized by a launch before it, once for all products that read them.
+  Arg vectors(const StepOp& op, const Ref& x, const VectorsOf& of);
   /// "" or "_int8x2" or "_int8": what a product kernel's name ends with.
   std::string product_suffix(const Format& format) const;
   /// A buffer that no value of the graph names.
@@ -63,6 +72,13 @@ class Lowering {
     int buffer = 0;
   };
   std::vector<Quantized> quantized_;
+  struct Vectors {
+    Ref source, norm;
+    double epsilon = 0;
+    VectorsOf of;
+    int buffer = 0;
+  };
+  std::vector<Vectors> vectors_;
   std::vector<int> buffers_;  // of each array of the step; -1 for logits and next
 };
 
@@ -91,6 +107,9 @@ void lower_streamed_products(Lowering& to, const StepOp& op);
 void lower_streamed_gated_product(Lowering& to, const StepOp& op);
 /// The greatest of each row's `parts` best, which a launch before it found.
 void lower_greatest_of_parts(Lowering& to, const StepOp& op, int values, int indices, int64_t parts);
+void lower_tiled_product(Lowering& to, const StepOp& op);
+void lower_tiled_products(Lowering& to, const StepOp& op);
+void lower_tiled_gated_product(Lowering& to, const StepOp& op);
 void lower_expert_product(Lowering& to, const StepOp& op);
 void lower_norm(Lowering& to, const StepOp& op);
 void lower_map(Lowering& to, const StepOp& op);

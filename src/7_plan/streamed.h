@@ -1,6 +1,9 @@
 // Products of repacked matrices: what the streamed kernels can take.
 #pragma once
+#include <vector>
+
 #include "7_plan/activations.h"
+#include "7_plan/lower.h"
 #include "7_plan/rules.h"
 #include "7_plan/step.h"
 
@@ -8,6 +11,8 @@ namespace lane {
 
 /// Whether the product's matrix is repacked: then a streamed kernel computes it.
 bool is_streamed(const Weights& weights, const StepOp& product);
+/// Whether products of the tokens `x` are one launch for all of them: several tokens, quantized.
+bool is_tiled(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated);
 /// Whether the kernels norm an input of so many columns themselves.
 bool streams_norm(int64_t columns);
 /// Whether one launch computes the products, of one vector.

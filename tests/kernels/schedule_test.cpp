@@ -196,16 +196,16 @@ class StreamedSchedule : public testing::TestWithParam<std::string> {
   }
 };
 
-bool launches_streamed(const Schedule& schedule) {
+bool launches(const Schedule& schedule, std::string_view prefix) {
   return std::any_of(schedule.launches.begin(), schedule.launches.end(),
-                     [](const Launch& l) { return l.kernel->name.starts_with("streamed_"); });
+                     [&](const Launch& l) { return l.kernel->name.starts_with(prefix); });
 }
 
 /// Fused or held: a norm or a gate inside a streamed product rounds elsewhere than apart, so both have the bound of
 /// their activations and not each other's bits.
 TEST_P(StreamedSchedule, StaysWithinTheDivergenceOfItsActivations) {
   const Compiled fused = streamed(kDecode), held = streamed(kDecode, {"all"});
-  ASSERT_TRUE(launches_streamed(fused.schedules[0]) && launches_streamed(held.schedules[0]));
+  ASSERT_TRUE(launches(fused.schedules[0], "streamed_") && launches(held.schedules[0], "streamed_"));
   EXPECT_LT(fused.schedules[0].launches.size(), held.schedules[0].launches.size());
   EXPECT_LE(mean_divergence(fused), 1e-6);
   EXPECT_LE(mean_divergence(held), 1e-6);
@@ -213,6 +213,14 @@ TEST_P(StreamedSchedule, StaysWithinTheDivergenceOfItsActivations) {
 
 TEST_P(StreamedSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(streamed(kWithChunks)); }
 TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(streamed(kWithBatch)); }
+
+/// One token streams; several share tiles, unless their activations are floats.
+TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {
+  const Compiled model = streamed(kWithBatch);
+  EXPECT_FALSE(launches(model.schedules[0], "tiled_"));
+  const bool floats = GetParam() == "llama-f16" || GetParam() == "llama-bf16";
+  EXPECT_EQ(launches(model.schedules[1], "tiled_"), !floats);
+}
 
 INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
                          testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m", "llama-bf16",

@@ -1,0 +1,62 @@
+// The products of several tokens that schedules of the golden cases launch.
+#include "kernels/registered.h"
+#include "layout/all.cuh"
+#include "ops/quantize_vectors.cuh"
+#include "ops/tiled_product.cuh"
+
+namespace lane::test {
+namespace {
+
+std::string arguments(std::string_view layout, std::initializer_list<int> numbers) {
+  std::string text = "<Repacked" + std::string(layout);
+  for (const int n : numbers) text += ", " + std::to_string(n);
+  return text + ">";
+}
+
+template <class L, int Columns, int Tiles>
+void add_product(Registry& registry, std::string_view l) {
+  registry["tiled_product" + arguments(l, {Columns, 2, 8, Tiles})] =
+      registered(program::tiled_product<L, Columns, 2, 8, Tiles>);
+  registry["tiled_product" + arguments(l, {Columns, 2, 16, Tiles})] =
+      registered(program::tiled_product<L, Columns, 2, 16, Tiles>);
+}
+template <class L, int Columns, int Matrices>
+void add_vectors(Registry& registry, std::string_view l) {
+  registry["quantize_vectors" + arguments(l, {Columns, 2, Matrices})] =
+      registered(program::quantize_vectors<L, Columns, 2, Matrices>);
+}
+
+/// What a layer of one format launches.
+template <class L>
+void add_layer(Registry& registry, std::string_view l) {
+  add_product<L, 256, 1>(registry, l);
+  add_product<L, 512, 1>(registry, l);
+  add_vectors<L, 256, 1>(registry, l);
+  add_vectors<L, 256, 2>(registry, l);
+  add_vectors<L, 512, 1>(registry, l);
+  registry["tiled_gated_product" + arguments(l, {256, 2, 8, 2})] =
+      registered(program::tiled_gated_product<L, 256, 2, 8, 2>);
+  registry["tiled_gated_product" + arguments(l, {256, 2, 16, 2})] =
+      registered(program::tiled_gated_product<L, 256, 2, 16, 2>);
+}
+
+}  // namespace
+
+void add_tiled_products(Registry& registry) {
+  add_layer<program::RepackedIQ4_NL>(registry, "IQ4_NL");
+  add_layer<program::RepackedIQ4_XS>(registry, "IQ4_XS");
+  add_layer<program::RepackedQ3_K>(registry, "Q3_K");
+  add_layer<program::RepackedQ4_0>(registry, "Q4_0");
+  add_layer<program::RepackedQ4_1>(registry, "Q4_1");
+  add_layer<program::RepackedQ4_K>(registry, "Q4_K");
+  add_layer<program::RepackedQ5_0>(registry, "Q5_0");
+  add_layer<program::RepackedQ5_1>(registry, "Q5_1");
+  add_layer<program::RepackedQ5_K>(registry, "Q5_K");
+  add_layer<program::RepackedQ6_K>(registry, "Q6_K");
+  add_layer<program::RepackedQ8_0>(registry, "Q8_0");
+  add_product<program::RepackedQ4_K, 256, 2>(registry, "Q4_K");  // where one matrix gives gate and up
+  add_product<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
+  add_vectors<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
+}
+
+}  // namespace lane::test
