@@ -19,4 +19,25 @@ inline StepOp member(const StepOp& op, size_t kept = 0) {
   return m;
 }
 
+/// The residual rules of ops that add one where they store their result: a norm, a sum of experts.
+inline bool takes_residual(const RuleContext& c) {
+  const StepOp& n = c.op("n");
+  return absent(n.parts.residual) && c.value("r").kind == Ref::Kind::Array && c.value("r").shape == n.result.shape;
+}
+/// The op labelled `op` with the residual r, in place of the sum s.
+inline StepOp with_residual_of(const RuleContext& c, std::string_view op) {
+  StepOp n = c.op(op);
+  n.parts.residual = c.value("r");
+  n.result = c.op("s").result;
+  return n;
+}
+inline StepOp taking_residual(const RuleContext& c) { return with_residual_of(c, "n"); }
+
+/// The product p, which quantizes its own activations.
+inline StepOp with_quantization(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.prepares = true;
+  return p;
+}
+
 }  // namespace lane

@@ -58,22 +58,6 @@ bool quantizes_row(const RuleContext& c) {
   const StepOp& p = c.op("p");
   return !p.parts.any() && kind_of(c, p) != ActivationKind::Floats && can_prepare_row(c, p);
 }
-StepOp with_quantized_row(const RuleContext& c) {
-  StepOp p = c.op("p");
-  p.parts.prepares = true;
-  return p;
-}
-
-bool sum_adds(const RuleContext& c) {
-  const StepOp& n = c.op("n");
-  return absent(n.parts.residual) && c.value("r").kind == Ref::Kind::Array && c.value("r").shape == n.result.shape;
-}
-StepOp sum_with_residual(const RuleContext& c) {
-  StepOp n = c.op("n");
-  n.parts.residual = c.value("r");
-  n.result = c.op("s").result;
-  return n;
-}
 
 constexpr std::array kRules = {
     Rule{"routing", "e:top choice(r); s:chosen share(t, E)", routes, routed_plainly, "route", "a launch"},
@@ -82,9 +66,9 @@ constexpr std::array kRules = {
          "chosen_product", "a launch, and the product's result written and read"},
     Rule{"expert gate", "a:gate(g:expert product(G, x, e), u:expert product(U, x, e))", gates_experts, gated_experts,
          "chosen_gated_product", "two launches, and both products' results written and read"},
-    Rule{"expert residual", "s:elementwise sum(n:expert sum(d, w), r)", sum_adds, sum_with_residual, "expert_sum",
+    Rule{"expert residual", "s:elementwise sum(n:expert sum(d, w), r)", takes_residual, taking_residual, "expert_sum",
          "a launch, and the sum written and read"},
-    Rule{"quantize", "p:expert product(W, x, e)", quantizes_row, with_quantized_row, "chosen_product",
+    Rule{"quantize", "p:expert product(W, x, e)", quantizes_row, with_quantization, "chosen_product",
          "a launch, and the quantized array written and read"},
 };
 

@@ -18,7 +18,7 @@ bool can_prepare(const RuleContext& c, const StepOp& product, const Ref& x, bool
   return fits_prepared(kind, x.shape);
 }
 
-/// Streamed products have no limit: each token has blocks of its own.
+/// Products of repacked matrices have no limit: several tokens' vectors are quantized by a launch of their own.
 bool few_tokens(const RuleContext& c, const StepOp& product, const Ref& x) {
   return x.shape.rows <= kMostPreparedTokens || is_streamed(c.weights, product);
 }
@@ -42,12 +42,7 @@ bool adds_residual(const RuleContext& c) {
   return c.value("r").kind == Ref::Kind::Array && c.value("r").shape == p.result.shape && absent(p.parts.residual) &&
          can_prepare(c, p, c.value("x"), false);
 }
-StepOp with_residual(const RuleContext& c) {
-  StepOp p = c.op("p");
-  p.parts.residual = c.value("r");
-  p.result = c.op("s").result;
-  return p;
-}
+StepOp with_residual(const RuleContext& c) { return with_residual_of(c, "p"); }
 
 // gate: both products and the gate of their results in one launch.
 
@@ -117,24 +112,6 @@ bool quantizes(const RuleContext& c) {
   return !is_streamed(c.weights, p) && !p.parts.any() && kind_of(c, p) != ActivationKind::Floats &&
          can_prepare(c, p, c.value("x"), false);
 }
-StepOp with_quantization(const RuleContext& c) {
-  StepOp p = c.op("p");
-  p.parts.prepares = true;
-  return p;
-}
-
-// norm residual: the norm of a sublayer's result adds what the layer began with.
-
-bool norm_adds(const RuleContext& c) {
-  const StepOp& n = c.op("n");
-  return absent(n.parts.residual) && c.value("r").kind == Ref::Kind::Array && c.value("r").shape == n.result.shape;
-}
-StepOp norm_with_residual(const RuleContext& c) {
-  StepOp n = c.op("n");
-  n.parts.residual = c.value("r");
-  n.result = c.op("s").result;
-  return n;
-}
 
 // choice: the blocks of the head's product find the greatest of their rows.
 
@@ -157,7 +134,7 @@ constexpr std::array kRules = {
          "a launch, and the product's result written and read"},
     Rule{"residual", "s:elementwise sum(p:matrix product(W, x), r)", adds_residual, with_residual, "product",
          "a launch, and the product's result written and read"},
-    Rule{"norm residual", "s:elementwise sum(n:rms norm(x, w), r)", norm_adds, norm_with_residual, "rms_norm",
+    Rule{"norm residual", "s:elementwise sum(n:rms norm(x, w), r)", takes_residual, taking_residual, "rms_norm",
          "a launch, and the norm's result written and read"},
     Rule{"gate", "a:gate(g:matrix product(G, x), u:matrix product(U, x))", gates, gated, "gated_product",
          "two launches, and both products' results written and read"},
