@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(kProductThreads)
   const WarpRows mine = warp_rows(rows, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
   for (int row = mine.first; row < mine.last; row++) {
     float g[1], u[1];
-    row_sums(gate.weights + row * row_bytes<Qg>(columns), gate_x, 0, 1, 1, g);
-    row_sums(up.weights + row * row_bytes<Qu>(columns), up_x, 0, 1, 1, u);
+    row_sums(gate.weights + row * row_bytes<Qg>(columns), gate_x, EvenRows{0, 1}, 1, g);
+    row_sums(up.weights + row * row_bytes<Qu>(columns), up_x, EvenRows{0, 1}, 1, u);
     if (lane_index() != kWarpLeader) continue;
     if (gate.bias) g[0] += gate.bias[row];
     if (up.bias) u[0] += up.bias[row];

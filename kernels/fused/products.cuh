@@ -48,8 +48,8 @@ __device__ __forceinline__ void gated_row(float* out, const uint8_t* gate_row, c
                                           const GateRows& gate_x, const UpRows& up_x, float limit, float slope,
                                           int rows, int first_token, int tokens) {
   float g[TOKENS], u[TOKENS];
-  row_sums(gate_row, gate_x, first_token, 1, tokens, g);
-  row_sums(up_row, up_x, first_token, 1, tokens, u);
+  row_sums(gate_row, gate_x, EvenRows{first_token, 1}, tokens, g);
+  row_sums(up_row, up_x, EvenRows{first_token, 1}, tokens, u);
   if (lane_index() != kWarpLeader) return;
   LANE_UNROLL
   for (int t = 0; t < TOKENS; t++) {

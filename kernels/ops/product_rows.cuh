@@ -53,10 +53,16 @@ struct ProductPlaces {
   const float *bias = nullptr, *residual = nullptr;
 };
 
-/// One row for up to TOKENS tokens: sums[t] = weights · activation row x_row + t * x_step, in lane kWarpLeader alone.
-template <class Activations, int TOKENS>
-__device__ __forceinline__ void row_sums(const uint8_t* weights, const Activations& x, int64_t x_row, int64_t x_step,
-                                         int tokens, float (&sums)[TOKENS]) {
+/// The activation rows first, first + step, …
+struct EvenRows {
+  int64_t first, step;
+  __device__ __forceinline__ int64_t operator()(int t) const { return first + t * step; }
+};
+
+/// One row for up to TOKENS tokens: sums[t] = weights · activation row x_row(t), in lane kWarpLeader alone.
+template <class Activations, class Rows, int TOKENS>
+__device__ __forceinline__ void row_sums(const uint8_t* weights, const Activations& x, const Rows& x_row, int tokens,
+                                         float (&sums)[TOKENS]) {
   typename Activations::Sum sum[TOKENS] = {};
   const int groups = (x.columns + kGroup - 1) / kGroup;
   for (int group = lane_index(); group < groups; group += kWarpLanes) {
@@ -64,7 +70,7 @@ __device__ __forceinline__ void row_sums(const uint8_t* weights, const Activatio
     x.load(decoded, weights, group);
     LANE_UNROLL
     for (int t = 0; t < TOKENS; t++) {
-      if (t < tokens) sum[t] = x.add(sum[t], decoded, x_row + t * x_step, group);
+      if (t < tokens) sum[t] = x.add(sum[t], decoded, x_row(t), group);
     }
   }
   LANE_UNROLL
@@ -78,7 +84,7 @@ template <class Activations, int TOKENS>
 __device__ __forceinline__ void product_row(const ProductPlaces& at, const Activations& x, int row, int first_token,
                                             int tokens) {
   float sums[TOKENS];
-  row_sums(at.weights + row * at.row_bytes, x, at.x_first + first_token * at.x_step, at.x_step, tokens, sums);
+  row_sums(at.weights + row * at.row_bytes, x, EvenRows{at.x_first + first_token * at.x_step, at.x_step}, tokens, sums);
   if (lane_index() != kWarpLeader) return;
   LANE_UNROLL
   for (int t = 0; t < TOKENS; t++) {

@@ -42,6 +42,9 @@ class Lowering {
   };
   /// The rows of `x`, normed as `op` says, quantized by a launch before it, once for all products that read them.
   Arg vectors(const StepOp& op, const Ref& x, const VectorsOf& of);
+  /// The buffer of `chosen` by expert, which a launch before it makes once for all products that read it: note [expert
+  /// groups], `order` then `expert` then `first`.
+  int groups(const StepOp& op, const Ref& chosen, int64_t experts);
   /// "" or "_int8x2" or "_int8": what a product kernel's name ends with.
   std::string product_suffix(const Format& format) const;
   /// A buffer that no value of the graph names.
@@ -79,6 +82,11 @@ class Lowering {
     int buffer = 0;
   };
   std::vector<Vectors> vectors_;
+  struct Groups {
+    Ref chosen;
+    int buffer = 0;
+  };
+  std::vector<Groups> groups_;
   std::vector<int> buffers_;  // of each array of the step; -1 for logits and next
 };
 

@@ -2,44 +2,11 @@
 #include <algorithm>
 
 #include "7_plan/activations.h"
+#include "7_plan/fused_parts.h"
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
 
 namespace lane {
-namespace {
-
-constexpr int64_t kProductThreads = 256;  // as ops/product_rows.cuh says
-
-/// A product's matrix, bias and the rest, as kernels take them.
-struct Matrix {
-  const Format* format;
-  Arg out, weights, bias, residual;
-  int64_t rows;
-};
-Matrix matrix_of(const Lowering& to, const StepOp& product) {
-  const Ref& w = product.operands[0];
-  return {to.weights().placements[size_t(w.index)].format,
-          to.out(product.result),
-          to.in(w),
-          to.in(product.parts.bias),
-          to.in(product.parts.residual),
-          w.shape.rows};
-}
-
-/// The launch's shared memory for its activations, its policy and its formats.
-void prepare(const Lowering& to, Launch& launch, const Shape& x, bool normed,
-             std::initializer_list<const Format*> formats) {
-  const ActivationKind kind = activation_kind(to.options(), **formats.begin());
-  if (normed || kind != ActivationKind::Floats) launch.shared_bytes = uint32_t(prepared_bytes(kind, x));
-  launch.template_arguments = {policy_name(kind)};
-  for (const Format* format : formats) {
-    launch.template_arguments.emplace_back(format->name);
-    launch.includes.emplace_back(format->kernel);
-  }
-}
-
-}  // namespace
-
 void lower_product(Lowering& to, const StepOp& op) {
   if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
   const Matrix m = matrix_of(to, op);
@@ -118,30 +85,6 @@ void lower_routing(Lowering& to, const StepOp& op) {
                  choice.integer(OptionKey::By, kByScore), share.integer(OptionKey::By),
                  share.integer(OptionKey::Normalised), share.option(OptionKey::Factor)});
   launch.shared_bytes = uint32_t((2 * experts + groups) * int64_t(sizeof(float)));  // as ops/experts.cuh says
-}
-
-void lower_chosen_product(Lowering& to, const StepOp& op) {
-  const Matrix m = matrix_of(to, op);
-  const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
-  const int64_t columns = w.shape.columns, count = to.counted(op, chosen.shape.elements());
-  Launch& launch = to.launch(
-      op, "chosen_product", dim(product_blocks(m.rows, count, to.chip()), count), dim(kProductThreads),
-      {m.out, m.weights, m.bias, to.in(x), to.in(chosen), count, m.rows, columns, x.shape.elements() / columns});
-  prepare(to, launch, {1, 1, columns}, false, {m.format});
-}
-
-void lower_expert_gate(Lowering& to, const StepOp& op) {
-  const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
-  const Ref &x = op.operands[0], &chosen = op.operands[1];
-  const int64_t columns = op.members[0].operands[0].shape.columns;
-  const int64_t count = to.counted(op, chosen.shape.elements());
-  Launch& launch = to.launch(op, "chosen_gated_product", dim(product_blocks(gate.rows, count, to.chip()), count),
-                             dim(kProductThreads),
-                             {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, to.in(x), to.in(chosen),
-                              op.option(OptionKey::Limit), op.option(OptionKey::Slope), count, gate.rows, columns,
-                              x.shape.elements() / columns});
-  prepare(to, launch, {1, 1, columns}, false, {gate.format, up.format});
-  launch.template_arguments.push_back(functor_of(op.kind));
 }
 
 }  // namespace lane

@@ -22,12 +22,21 @@ StepOp routed(const RuleContext& c, const Ref& bias) {
 StepOp routed_plainly(const RuleContext& c) { return routed(c, {}); }
 StepOp routed_with_bias(const RuleContext& c) { return routed(c, c.value("b")); }
 
+// expert groups: several tokens' choices by expert. A product keeps the bits of each choice.
+
+bool groups_choices(const RuleContext& c) { return c.value("e").shape.rows > 1 && !c.op("p").parts.grouped; }
+StepOp with_groups(const RuleContext& c) {
+  StepOp p = c.op("p");
+  p.parts.grouped = true;
+  return p;
+}
+
 // expert bias, expert gate, quantize: products of chosen matrices with what follows. A block reads one activation row,
-// so preparing it is always possible where it fits.
+// so preparing it is always possible where it fits; a group's rows are quantized by a launch before.
 
 bool can_prepare_row(const RuleContext& c, const StepOp& product) {
   const ActivationKind kind = kind_of(c, product);
-  if (kind == ActivationKind::Floats) return true;
+  if (kind == ActivationKind::Floats || product.parts.grouped) return true;
   const Shape row{1, 1, product.operands[0].shape.columns};
   return c.options.fuse_quant && fits_prepared(kind, row);
 }
@@ -62,6 +71,8 @@ bool quantizes_row(const RuleContext& c) {
 constexpr std::array kRules = {
     Rule{"routing", "e:top choice(r); s:chosen share(t, E)", routes, routed_plainly, "route", "a launch"},
     Rule{"routing", "e:top choice(r, b); s:chosen share(t, E)", routes, routed_with_bias, "route", "a launch"},
+    Rule{"expert groups", "p:expert product(W, x, e)", groups_choices, with_groups, "grouped_product",
+         "an expert's weights read again for each token that chose it"},
     Rule{"expert bias", "s:expert bias(b, p:expert product(W, x, e), e)", adds_expert_bias, with_expert_bias,
          "chosen_product", "a launch, and the product's result written and read"},
     Rule{"expert gate", "a:gate(g:expert product(G, x, e), u:expert product(U, x, e))", gates_experts, gated_experts,

@@ -56,8 +56,10 @@ struct Parts {
   double epsilon = 0;     // of that norm
   Ref bias, residual;     // added to the result in this order
   bool prepares = false;  // the product's own blocks quantize its activations
+  bool grouped = false;   // a product of chosen experts goes by expert, not by choice
   bool any() const {
-    return prepares || norm.kind != Ref::Kind::None || bias.kind != Ref::Kind::None || residual.kind != Ref::Kind::None;
+    return prepares || grouped || norm.kind != Ref::Kind::None || bias.kind != Ref::Kind::None ||
+           residual.kind != Ref::Kind::None;
   }
 };
 

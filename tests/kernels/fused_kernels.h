@@ -1,6 +1,7 @@
 // One format's fused products.
 #pragma once
 #include "fused/experts.cuh"
+#include "fused/grouped_experts.cuh"
 #include "fused/products.cuh"
 #include "kernels/registered.h"
 #include "quant/all.cuh"
@@ -18,12 +19,15 @@ void add_gated(Registry& registry, const std::string& a, const std::string& q, c
       registered(program::gated_product<A, Q, Q, G>);
 }
 
-/// Products of chosen experts, alone and gated.
+/// Products of chosen experts, alone and gated, a choice or a group at a time.
 template <class A, class Q, class G>
 void add_chosen(Registry& registry, const std::string& a, const std::string& q, const std::string& g) {
   registry["chosen_product<" + a + ", " + q + ">"] = registered(program::chosen_product<A, Q>);
   registry["chosen_gated_product<" + a + ", " + q + ", " + q + ", " + g + ">"] =
       registered(program::chosen_gated_product<A, Q, Q, G>);
+  registry["grouped_product<" + a + ", " + q + ">"] = registered(program::grouped_product<A, Q>);
+  registry["grouped_gated_product<" + a + ", " + q + ", " + q + ", " + g + ">"] =
+      registered(program::grouped_gated_product<A, Q, Q, G>);
 }
 
 template <class A, class Q>

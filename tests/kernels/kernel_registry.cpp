@@ -10,6 +10,7 @@
 #include "ops/advance.cuh"
 #include "ops/attention.cuh"
 #include "ops/elementwise.cuh"
+#include "ops/expert_groups.cuh"
 #include "ops/experts.cuh"
 #include "ops/greatest.cuh"
 #include "ops/norm.cuh"
@@ -84,6 +85,7 @@ Registry make_registry() {
   registry["greatest_parts"] = registered(program::greatest_parts);
   registry["greatest"] = registered(program::greatest);
   registry["top_choice"] = registered(program::top_choice);
+  registry["group_choices"] = registered(program::group_choices);
   registry["chosen_share"] = registered(program::chosen_share);
   registry["expert_bias"] = registered(program::expert_bias);
   registry["expert_sum"] = registered(program::expert_sum);

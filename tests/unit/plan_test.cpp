@@ -1,6 +1,8 @@
 // Weights and schedules of a small model: their texts, and that damage does not pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lane/error.h"
 #include "lane/head.h"
 #include "lane/plan.h"
@@ -105,6 +107,27 @@ TEST(Plan, SplitsAttentionWhereItCan) {
   EXPECT_EQ(times_fired(older, "chunk attention") + times_fired(held, "chunk attention"), 0);
   EXPECT_EQ(floats.schedule.states.size(), 4u);
   EXPECT_EQ(held.schedule.states.size(), 5u);  // one holds the counters, whatever a form launches
+}
+
+int launches(const Planned& p, std::string_view kernel) {
+  return int(std::count_if(p.schedule.launches.begin(), p.schedule.launches.end(),
+                           [&](const Launch& l) { return l.kernel->name == kernel; }));
+}
+
+/// Several tokens' choices are grouped once a layer, whether they are a chunk's or a batch's.
+TEST(Plan, GroupsExpertsForSeveralTokens) {
+  const Planned decode("qwen3moe-f32"), chunk("qwen3moe-f32", FormKind::Prefill, 8),
+      batch("qwen3moe-f32", FormKind::Batch, 2), held("qwen3moe-f32", FormKind::Prefill, 8, {"expert groups"});
+  for (const Planned* p : {&chunk, &batch}) {
+    EXPECT_EQ(times_fired(*p, "expert groups"), 2 * 3);  // two layers of three matrices
+    EXPECT_EQ(launches(*p, "group_choices"), 2);
+    EXPECT_EQ(launches(*p, "grouped_gated_product"), 2);
+    EXPECT_EQ(launches(*p, "grouped_product"), 2);
+  }
+  for (const Planned* p : {&decode, &held}) {
+    EXPECT_EQ(times_fired(*p, "expert groups") + launches(*p, "group_choices"), 0);
+    EXPECT_EQ(launches(*p, "chosen_gated_product"), 2);
+  }
 }
 
 TEST(Plan, HoldsARuleByName) {

@@ -1,0 +1,98 @@
+// Launches of fused products of chosen experts: a choice a block, or a group of them (note [expert groups]).
+#include <algorithm>
+
+#include "7_plan/activations.h"
+#include "7_plan/fused_parts.h"
+
+namespace lane {
+namespace {
+
+/// A product's groups of choices, as kernels take them.
+struct Groups {
+  Arg order, expert, first;
+  int64_t choices, most;
+};
+Groups groups_of(Lowering& to, const StepOp& op, const Ref& chosen, int64_t experts) {
+  const int64_t choices = to.counted(op, chosen.shape.elements()), most = std::min(choices, experts);
+  const int buffer = to.groups(op, chosen, experts);
+  const auto part = [buffer](int64_t integers) {
+    return BufferArg{buffer, uint64_t(integers) * sizeof(int32_t), Access::Read};
+  };
+  return {part(0), part(choices), part(choices + most), choices, most};
+}
+
+void lower_grouped_product(Lowering& to, const StepOp& op) {
+  const Matrix m = matrix_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1];
+  const int64_t columns = w.shape.columns;
+  const Groups groups = groups_of(to, op, op.operands[2], w.shape.experts);
+  const Arg activations = to.activations(op, x, columns, *m.format);
+  Launch& launch = to.launch(op, "grouped_product", dim(product_blocks(m.rows, groups.most, to.chip()), groups.most),
+                             dim(kProductThreads),
+                             {m.out, m.weights, m.bias, activations, groups.order, groups.expert, groups.first,
+                              groups.choices, m.rows, columns, x.shape.elements() / columns});
+  specialize(to, launch, {m.format});
+}
+
+void lower_grouped_gate(Lowering& to, const StepOp& op) {
+  const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
+  const Ref &x = op.operands[0], &w = op.members[0].operands[0];
+  const int64_t columns = w.shape.columns;
+  const Groups groups = groups_of(to, op, op.operands[1], w.shape.experts);
+  const Arg activations = to.activations(op, x, columns, *gate.format);
+  Launch& launch =
+      to.launch(op, "grouped_gated_product", dim(product_blocks(gate.rows, groups.most, to.chip()), groups.most),
+                dim(kProductThreads),
+                {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, activations, groups.order,
+                 groups.expert, groups.first, op.option(OptionKey::Limit), op.option(OptionKey::Slope), groups.choices,
+                 gate.rows, columns, x.shape.elements() / columns});
+  specialize(to, launch, {gate.format, up.format});
+  launch.template_arguments.push_back(functor_of(op.kind));
+}
+
+}  // namespace
+
+int Lowering::groups(const StepOp& op, const Ref& chosen, int64_t experts) {
+  for (const Groups& known : groups_)
+    if (known.chosen == chosen) return known.buffer;
+  constexpr int64_t kMostWarps = 32;
+  const int64_t choices = chosen.shape.elements(), most = std::min(choices, experts);
+  const int64_t integers = choices + most + most + 1;
+  const int buffer = scratch(step_.arrays[size_t(chosen.index)].name + ".groups", integers * int64_t(sizeof(int32_t)));
+  const auto part = [buffer](int64_t at) { return BufferArg{buffer, uint64_t(at) * sizeof(int32_t), Access::Write}; };
+  StepOp none;
+  none.ops = op.ops;
+  launch(none, "group_choices", dim(1), dim(kWarpThreads * std::min(experts, kMostWarps)),
+         {part(0), part(choices), part(choices + most), in(chosen), choices, experts, most})
+      .shared_bytes = uint32_t(experts * int64_t(sizeof(int32_t)));
+  groups_.push_back({chosen, buffer});
+  return buffer;
+}
+
+void lower_chosen_product(Lowering& to, const StepOp& op) {
+  if (op.parts.grouped) return lower_grouped_product(to, op);
+  const Matrix m = matrix_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1], &chosen = op.operands[2];
+  const int64_t columns = w.shape.columns, count = to.counted(op, chosen.shape.elements());
+  Launch& launch = to.launch(
+      op, "chosen_product", dim(product_blocks(m.rows, count, to.chip()), count), dim(kProductThreads),
+      {m.out, m.weights, m.bias, to.in(x), to.in(chosen), count, m.rows, columns, x.shape.elements() / columns});
+  prepare(to, launch, {1, 1, columns}, false, {m.format});
+}
+
+void lower_expert_gate(Lowering& to, const StepOp& op) {
+  if (op.members[0].parts.grouped) return lower_grouped_gate(to, op);
+  const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
+  const Ref &x = op.operands[0], &chosen = op.operands[1];
+  const int64_t columns = op.members[0].operands[0].shape.columns;
+  const int64_t count = to.counted(op, chosen.shape.elements());
+  Launch& launch = to.launch(op, "chosen_gated_product", dim(product_blocks(gate.rows, count, to.chip()), count),
+                             dim(kProductThreads),
+                             {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, to.in(x), to.in(chosen),
+                              op.option(OptionKey::Limit), op.option(OptionKey::Slope), count, gate.rows, columns,
+                              x.shape.elements() / columns});
+  prepare(to, launch, {1, 1, columns}, false, {gate.format, up.format});
+  launch.template_arguments.push_back(functor_of(op.kind));
+}
+
+}  // namespace lane
