@@ -8,16 +8,16 @@ namespace LANE_NAMESPACE {
 
 struct F32Cache {
   static constexpr int kElements = 1, kBytes = 4;
-  static __device__ float load(const uint8_t* row, int i) { return reinterpret_cast<const float*>(row)[i]; }
-  static __device__ void store(uint8_t* row, int i, const float* x) { reinterpret_cast<float*>(row)[i] = x[0]; }
+  static __host__ __device__ float load(const uint8_t* row, int i) { return reinterpret_cast<const float*>(row)[i]; }
+  static __host__ __device__ void store(uint8_t* row, int i, const float* x) { reinterpret_cast<float*>(row)[i] = x[0]; }
 };
 
 struct F16Cache {
   static constexpr int kElements = 1, kBytes = 2;
-  static __device__ float load(const uint8_t* row, int i) {
+  static __host__ __device__ float load(const uint8_t* row, int i) {
     return __half2float(reinterpret_cast<const __half*>(row)[i]);
   }
-  static __device__ void store(uint8_t* row, int i, const float* x) {
+  static __host__ __device__ void store(uint8_t* row, int i, const float* x) {
     reinterpret_cast<__half*>(row)[i] = __float2half(x[0]);
   }
 };
@@ -25,12 +25,12 @@ struct F16Cache {
 /// Blocks of 32 values as GGUF's Q8_0: a half scale, then 32 signed bytes.
 struct Q8Cache {
   static constexpr int kElements = 32, kBytes = 34;
-  static __device__ float load(const uint8_t* row, int i) {
+  static __host__ __device__ float load(const uint8_t* row, int i) {
     const uint8_t* block = row + i / kElements * kBytes;
     const float scale = __half2float(*reinterpret_cast<const __half*>(block));
     return scale * float(int8_t(block[2 + i % kElements]));
   }
-  static __device__ void store(uint8_t* row, int i, const float* x) {
+  static __host__ __device__ void store(uint8_t* row, int i, const float* x) {
     float most = 0;
     for (int e = 0; e < kElements; e++) most = fmaxf(most, fabsf(x[e]));
     const float scale = most / 127.0f, inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
