@@ -12,7 +12,7 @@ struct AttentionScore {
   __device__ __forceinline__ float query_scale() const { return limit > 0.f ? scale : scale * kLog2e; }
   /// The exponent of two that such a product stands for.
   __device__ __forceinline__ float of(float dot) const {
-    return limit > 0.f ? limit * kLog2e * tanhf(dot * (1.f / limit)) : dot;
+    return limit > 0.f ? limit * kLog2e * tanhf(__fdividef(dot, limit)) : dot;
   }
 };
 

@@ -23,13 +23,14 @@
 // takes depends on the position, the window and the number of splits alone, and every sum has one order: a sequence's
 // bits do not depend on the batch.
 //
-// Each warp streams tiles of 16 rows into its own ring by bulk copies, the first before the launch waits for its
-// producer: no launch of a step but this writes the caches, see note [dependent launches]. Scores and sums are products
-// on tensor cores with the heads as rows of A: rows 0 to 7 hold halves of the queries (or of the weights), rows 8 to 15
-// what the rounding left, so nothing is lost that a float would keep. A lane's 16 bytes of a cache row are fragments of
-// B as they lie, once columns are numbered to suit, and any numbering serves a sum.
+// Each warp streams tiles of 16 rows into its own ring by asynchronous copies, the first before the launch waits for
+// its producer: no launch of a step but this writes the caches, see note [dependent launches]. Bulk copies would be of
+// a row each, and a warp issues those one after the other: 2 us before the first tile was on its way. Scores and sums
+// are products on tensor cores with the heads as rows of A: rows 0 to 7 hold halves of the queries (or of the weights),
+// rows 8 to 15 what the rounding left, so nothing is lost that a float would keep. A lane's 16 bytes of a cache row are
+// fragments of B as they lie, once columns are numbered to suit, and any numbering serves a sum.
 #pragma once
-#include "base/bulk_copy.cuh"
+#include "base/async_copy.cuh"
 #include "base/keep_loop.h"
 #include "base/launch.cuh"
 #include "base/mma.cuh"
@@ -91,17 +92,18 @@ struct SplitRuns {
 /// A block's dynamic shared memory.
 template <class S>
 struct SplitShared {
-  uint4* query;            // fragments of A, [kKeyPieces * 2][32 lanes]
-  uint8_t *key, *value;    // the token's own row, as the cache holds it
-  float *vectors, *pairs;  // queries and own key; own value; (cos, sin) of the position
-  float* sums;             // the warps' runs, where the vectors were
+  uint4* query;          // fragments of A, [kKeyPieces * 2][32 lanes]
+  uint8_t *key, *value;  // the token's own row, as the cache holds it
+  float* pairs;          // (cos, sin) of the position
+  float* vectors;        // queries and own key; own value
+  float* sums;           // the warps' runs, where the vectors were
   uint8_t* rings;
 
   __device__ __forceinline__ explicit SplitShared(uint8_t* shared) {
     query = reinterpret_cast<uint4*>(shared);
     key = shared + S::kKeyPieces * 1024, value = key + 2 * S::kWidth;
-    vectors = sums = reinterpret_cast<float*>(value + 2 * S::kValueWidth);
-    pairs = vectors + (S::kHeads + 1) * S::kWidth + S::kValueWidth;
+    pairs = reinterpret_cast<float*>(value + 2 * S::kValueWidth);
+    vectors = sums = pairs + S::kWidth;
     rings = shared + split_fixed_bytes(S::kWidth, S::kValueWidth, S::kHeads);
   }
   __device__ __forceinline__ const float* own_key() const { return vectors + S::kHeads * S::kWidth; }
@@ -201,34 +203,36 @@ struct SplitRows {
 template <class S>
 struct SplitRing {
   uint8_t* tiles;
-  CopyBarrier* barriers;
   int row, end;  // of the next tile to be copied, and of the split
 
-  /// By the whole warp: lane l copies the key of row l of a tile, or the value of row l - 16. Rows beyond the end
+  /// `Pieces` pieces of 16 bytes of each of a tile's rows, the next one's `step` bytes behind. Rows beyond the end
   /// repeat the last: their weights are 0, and what they multiply must be finite.
+  template <int Pieces>
+  __device__ __forceinline__ void copy_rows(uint8_t* to, int stride, const uint8_t* from, int64_t step) const {
+    LANE_UNROLL_4
+    for (int i = lane_index(); i < kSplitTile * Pieces; i += 32) {
+      const int r = i / Pieces, piece = i % Pieces;
+      async_copy(to + r * stride + 16 * piece, from + min(row + r, end - 1) * step + 16 * piece);
+    }
+  }
+  /// By the whole warp. Each call is a group of copies, empty where no tile is left.
   __device__ __forceinline__ void copy_next(const SplitPlaces& at, int slot) {
-    if (row >= end) return;
-    const int lane = lane_index();
-    if (lane == 0) expect_copies(barriers + slot, kSplitTile * 2 * (S::kWidth + S::kValueWidth));
-    __syncwarp();
-    const int64_t source = min(row + lane % kSplitTile, end - 1);
     uint8_t* tile = tiles + slot * S::kTileBytes;
-    if (lane < kSplitTile)
-      bulk_copy(tile + lane * S::kKeyStride, at.keys + source * at.key_row, 2 * S::kWidth, barriers + slot);
-    else
-      bulk_copy(tile + kSplitTile * S::kKeyStride + (lane - kSplitTile) * S::kValueStride,
-                at.values + source * at.value_row, 2 * S::kValueWidth, barriers + slot);
+    if (row < end) {
+      copy_rows<S::kWidth / 8>(tile, S::kKeyStride, at.keys, at.key_row);
+      copy_rows<S::kValueWidth / 8>(tile + kSplitTile * S::kKeyStride, S::kValueStride, at.values, at.value_row);
+    }
+    end_copy_group();
     row += S::kWarps * kSplitTile;
   }
   __device__ __forceinline__ void start(const SplitPlaces& at) {
-    if (lane_index() == 0) {
-      LANE_KEEP_LOOP
-      for (int i = 0; i < S::kRing; i++) init_copy_barrier(barriers + i);
-      publish_copy_barriers();
-    }
-    __syncwarp();
     LANE_KEEP_LOOP
     for (int i = 0; i < S::kRing; i++) copy_next(at, i);
+  }
+  /// The oldest tile on its way has arrived.
+  __device__ __forceinline__ void wait() const {
+    wait_copy_groups<S::kRing - 1>();
+    __syncwarp();
   }
 };
 
@@ -239,13 +243,12 @@ __device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, c
                                        const SplitRange& range, const SplitShared<S>& shared,
                                        const AttentionScore& rule, bool own) {
   int slot = 0, row = range.begin + warp_index() * kSplitTile;
-  uint32_t parity = 0;
   bool cached = row < range.end;
   LANE_KEEP_LOOP
   while (cached || own) {
     const uint8_t* keys = cached ? ring.tiles + slot * S::kTileBytes : shared.key;
     const uint8_t* values = cached ? keys + kSplitTile * S::kKeyStride : shared.value;
-    if (cached) wait_copy(ring.barriers + slot, parity);
+    if (cached) ring.wait();
     float weights[4];
     rows.score(shared.query, keys, cached ? S::kKeyStride : 0, cached ? range.end - row : 1, rule, weights);
     rows.weigh(weights);
@@ -254,17 +257,18 @@ __device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, c
     __syncwarp();
     ring.copy_next(at, slot);
     row += S::kWarps * kSplitTile, cached = row < range.end;
-    if (++slot == S::kRing) slot = 0, parity ^= 1;
+    if (++slot == S::kRing) slot = 0;
   }
 }
 
-/// Value i of a head turned by its position's (cos, sin) pairs.
+/// Value i of a head turned by its position's (cos, sin) pairs; without a branch, since four or five would cost more.
 __device__ __forceinline__ float turned_value(const float* x, int i, const float* pairs, int turned, int neighbours) {
-  if (i >= turned) return x[i];
-  const int half = turned / 2, pair = neighbours ? i / 2 : i < half ? i : i - half, distance = neighbours ? 1 : half;
-  const bool second = neighbours ? i % 2 == 1 : i >= half;
-  const float cosine = pairs[2 * pair], sine = pairs[2 * pair + 1];
-  return second ? x[i] * cosine + x[i - distance] * sine : x[i] * cosine - x[i + distance] * sine;
+  const int half = turned / 2, distance = neighbours ? 1 : half;
+  const bool turns = i < turned, second = neighbours ? i % 2 == 1 : i >= half;
+  const int other = second ? i - distance : i + distance, pair = neighbours ? i / 2 : second ? i - half : i;
+  const float2 turn = reinterpret_cast<const float2*>(pairs)[turns ? pair : 0];
+  const float own = x[i], beside = x[turns ? other : i];
+  return turns ? own * turn.x + (second ? beside : -beside) * turn.y : own;
 }
 
 /// The token's queries, and its key and value where `own`, into shared memory; heads normed where they have norms.
@@ -307,12 +311,12 @@ __device__ __forceinline__ void make_fragments(const SplitToken& token, const Sp
 }
 
 /// The token's own key and value as the caches hold them: converted, and written there where `writes`; or read from
-/// there where they are not new.
+/// there where they are not new. From the block's last thread on: the first make fragments meanwhile.
 template <class S>
 __device__ __forceinline__ void make_own_row(const SplitToken& token, const SplitPlaces& at,
                                              const SplitShared<S>& shared, bool writes) {
   LANE_KEEP_LOOP
-  for (int i = threadIdx.x; i < S::kWidth + S::kValueWidth; i += S::kThreads) {
+  for (int i = S::kThreads - 1 - static_cast<int>(threadIdx.x); i < S::kWidth + S::kValueWidth; i += S::kThreads) {
     const bool is_key = i < S::kWidth;
     const int e = is_key ? i : i - S::kWidth;
     uint8_t* row = is_key ? at.keys + at.position * at.key_row : at.values + at.position * at.value_row;
@@ -329,12 +333,39 @@ __device__ __forceinline__ void make_own_row(const SplitToken& token, const Spli
   }
 }
 
-/// The share of each run in the whole, `shares` [Heads][2 * count] in shared memory (the second half of a head's is
-/// scratch), and each head's factor that finishes its values: a warp a head. Where the runs join into another, its
-/// greatest scores and sums of weights are written, and the factor is 1.
-template <class S, class Read>
-__device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shares, float* factors, const float* sinks,
-                                           float* joined_most, float* joined_sum, Read read) {
+/// The warps' runs joined into `to`, [Heads][ValueWidth], in their order. Where that is a run of several, its greatest
+/// scores and sums of weights are written too; else the values are finished. Each thread weighs the runs by itself:
+/// there are few, and a barrier costs more.
+template <class S>
+__device__ __forceinline__ void join_warps(float* to, const SplitRuns<S>& runs, const float* sinks, float* joined_most,
+                                           float* joined_sum) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
+    const int h = i / (S::kValueWidth / 4);
+    const float sink = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY;
+    float most = sink, share[S::kWarps];
+    LANE_UNROLL
+    for (int w = 0; w < S::kWarps; w++) share[w] = runs.most(w)[h], most = fmaxf(most, share[w]);
+    float sum = sinks ? fast_exp2(sink - most) : 0.f;
+    float4 v = make_float4(0, 0, 0, 0);
+    LANE_UNROLL
+    for (int w = 0; w < S::kWarps; w++) {
+      const float s = share[w] == -INFINITY ? 0.f : fast_exp2(share[w] - most);
+      const float4 x = reinterpret_cast<const float4*>(runs.values(w, 0))[i];
+      sum = fmaf(s, runs.sum(w)[h], sum);
+      v.x = fmaf(s, x.x, v.x), v.y = fmaf(s, x.y, v.y), v.z = fmaf(s, x.z, v.z), v.w = fmaf(s, x.w, v.w);
+    }
+    const float f = joined_most ? 1.f : __fdividef(1.f, sum);
+    reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
+    if (joined_most && i % (S::kValueWidth / 4) == 0) joined_most[h] = most, joined_sum[h] = sum;
+  }
+}
+
+/// The share of each split's run in the whole, `shares` [Heads][2 * count] in shared memory (the second half of a
+/// head's is scratch), and each head's factor that finishes its values: a warp a head.
+template <class S>
+__device__ __forceinline__ void weigh_splits(const SplitRuns<S>& runs, float* shares, float* factors,
+                                             const float* sinks) {
   LANE_KEEP_LOOP
   for (int h = warp_index(); h < S::kHeads; h += S::kWarps) {
     float most = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY, sum = 0;
@@ -342,7 +373,7 @@ __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shar
     float *share = shares + h * 2 * runs.count, *sums = share + runs.count;
     LANE_UNROLL_4
     for (int i = lane_index(); i < runs.count; i += 32) {
-      share[i] = read(runs.most(i) + h), sums[i] = read(runs.sum(i) + h);
+      share[i] = __ldcg(runs.most(i) + h), sums[i] = __ldcg(runs.sum(i) + h);
       most = fmaxf(most, share[i]);
     }
     most = warp_max(most);
@@ -353,29 +384,28 @@ __device__ __forceinline__ void weigh_runs(const SplitRuns<S>& runs, float* shar
     }
     sum = warp_sum(sum);
     if (sinks) sum += fast_exp2(sink - most);
-    if (lane_index() != 0) continue;
-    factors[h] = joined_most ? 1.f : 1.f / sum;
-    if (joined_most) joined_most[h] = most, joined_sum[h] = sum;
+    if (lane_index() == 0) factors[h] = __fdividef(1.f, sum);
   }
   __syncthreads();
 }
 
-/// Joins runs into `to`, [Heads][ValueWidth]: each value's runs in their order, `Batch` of them on their way at once.
-template <int Batch, class S, class Read>
-__device__ __forceinline__ void join_runs(float* to, const SplitRuns<S>& runs, const float* shares,
-                                          const float* factors, Read read) {
+/// Joins the splits' runs into `to`, [Heads][ValueWidth]: each value's runs in their order, kSplitBatch of them on
+/// their way at once.
+template <class S>
+__device__ __forceinline__ void join_splits(float* to, const SplitRuns<S>& runs, const float* shares,
+                                            const float* factors) {
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
     const int h = i / (S::kValueWidth / 4);
     float4 v = make_float4(0, 0, 0, 0);
     LANE_KEEP_LOOP
-    for (int first = 0; first < runs.count; first += Batch) {
-      float4 x[Batch];
+    for (int first = 0; first < runs.count; first += kSplitBatch) {
+      float4 x[kSplitBatch];
       LANE_UNROLL
-      for (int b = 0; b < Batch; b++)
-        x[b] = read(reinterpret_cast<const float4*>(runs.values(min(first + b, runs.count - 1), 0)) + i);
+      for (int b = 0; b < kSplitBatch; b++)
+        x[b] = __ldcg(reinterpret_cast<const float4*>(runs.values(min(first + b, runs.count - 1), 0)) + i);
       LANE_UNROLL
-      for (int b = 0; b < Batch; b++) {
+      for (int b = 0; b < kSplitBatch; b++) {
         const float share = first + b < runs.count ? shares[h * 2 * runs.count + first + b] : 0.f;
         v.x = fmaf(share, x[b].x, v.x), v.y = fmaf(share, x[b].y, v.y);
         v.z = fmaf(share, x[b].z, v.z), v.w = fmaf(share, x[b].w, v.w);
@@ -404,16 +434,13 @@ __device__ __forceinline__ bool arrives_last(int* arrived, int active) {
 template <class S>
 __device__ __forceinline__ void finish_split(const SplitRuns<S>& warps, const SplitRuns<S>& splits, int split,
                                              float* out, int* arrived, const float* sinks) {
-  __shared__ float shares[S::kHeads * 2 * S::kWarps], factors[S::kHeads];
-  const auto read_shared = [](const auto* p) { return *p; };
   const bool alone = splits.count == 1;
-  weigh_runs(warps, shares, factors, alone ? sinks : nullptr, alone ? nullptr : splits.most(split),
-             alone ? nullptr : splits.sum(split), read_shared);
-  join_runs<S::kWarps>(alone ? out : splits.values(split, 0), warps, shares, factors, read_shared);
+  join_warps(alone ? out : splits.values(split, 0), warps, alone ? sinks : nullptr,
+             alone ? nullptr : splits.most(split), alone ? nullptr : splits.sum(split));
   if (alone || !arrives_last(arrived, splits.count)) return;
-  const auto read_global = [](const auto* p) { return __ldcg(p); };
-  weigh_runs(splits, warps.floats, factors, sinks, nullptr, nullptr, read_global);
-  join_runs<kSplitBatch>(out, splits, warps.floats, factors, read_global);
+  __shared__ float factors[S::kHeads];
+  weigh_splits(splits, warps.floats, factors, sinks);
+  join_splits(out, splits, warps.floats, factors);
 }
 
 template <int Width, int ValueWidth, int Heads>
@@ -425,7 +452,6 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
                     float scale, int window, float limit) {
   using S = SplitShape<Width, ValueWidth, Heads>;
   LANE_DYNAMIC_SHARED(uint8_t, dynamic_shared_bytes);
-  __shared__ CopyBarrier barriers[S::kWarps * S::kRing];
   const SplitShared<S> shared(dynamic_shared_bytes);
   admit_consumer();
   const int parts = groups * heads_per_group / Heads, split = static_cast<int>(blockIdx.x) % splits;
@@ -441,8 +467,8 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
   const int64_t slot = slots[sequence] * state_stride;
   const SplitPlaces at{position, keys + slot + 2 * group * Width, values + slot + 2 * group * ValueWidth,
                        int64_t(2) * groups * Width, int64_t(2) * groups * ValueWidth};
-  SplitRing<S> ring{shared.rings + warp_index() * S::kRing * S::kTileBytes, barriers + warp_index() * S::kRing,
-                    range.begin + warp_index() * kSplitTile, range.end};
+  SplitRing<S> ring{shared.rings + warp_index() * S::kRing * S::kTileBytes, range.begin + warp_index() * kSplitTile,
+                    range.end};
   ring.start(at);
   if (!rotary) turned = 0;
   LANE_KEEP_LOOP
@@ -466,7 +492,7 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
   if (owner) make_own_row(token, at, shared, first_head % heads_per_group == 0);
   __syncthreads();
   SplitRows<S> rows;
-  attend(rows, ring, at, range, shared, rule, owner && warp_index() == 0);
+  attend(rows, ring, at, range, shared, rule, owner && warp_index() == S::kWarps - 1);
   const SplitRuns<S> warps{shared.sums, S::kWarps};
   rows.store(warps);
   __syncthreads();
