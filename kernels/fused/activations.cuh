@@ -16,7 +16,7 @@ struct Floats {
   static __device__ const uint8_t* prepare(uint8_t* shared, const float* x, const float* norm, float epsilon,
                                            int columns, int tokens) {
     if (!norm) return reinterpret_cast<const uint8_t*>(x);
-    __shared__ double scratch[kMostWarps];
+    __shared__ float scratch[kMostWarps];
     float* normed = reinterpret_cast<float*>(shared);
     for (int t = 0; t < tokens; t++) {
       const float* row = x + int64_t(t) * columns;
@@ -38,7 +38,7 @@ template <int PLANES>
 struct Quantized {
   static __device__ const uint8_t* prepare(uint8_t* shared, const float* x, const float* norm, float epsilon,
                                            int columns, int tokens) {
-    __shared__ double scratch[kMostWarps];
+    __shared__ float scratch[kMostWarps];
     auto* groups = reinterpret_cast<QuantizedGroup<PLANES>*>(shared);
     const int in_row = columns / kGroup, warps = static_cast<int>(blockDim.x / kWarpLanes);
     for (int t = 0; t < tokens; t++) {

@@ -7,12 +7,16 @@ namespace LANE_NAMESPACE {
 /// Of whoever norms a whole row: the number sets the order of its sum.
 [[maybe_unused]] constexpr int kRowNormThreads = 256;
 
-/// 1 / sqrt(mean(x^2) + epsilon) of `width` values, in every thread. `scratch` is shared memory of kMostWarps elements.
-__device__ inline float rms_factor(const float* x, int width, float epsilon, double* scratch) {
-  double squares = 0;
-  for (int i = threadIdx.x; i < width; i += blockDim.x) squares += double(x[i]) * double(x[i]);
-  squares = block_sum(squares, scratch);
-  return float(1.0 / sqrt(squares / width + double(epsilon)));
+/// 1 / sqrt(squares / width + epsilon) in every thread, of all threads' squares. `scratch` is shared memory of
+/// kMostWarps elements. In float: a row's squares have one sign, and their sum's error is that of one rounding or two.
+__device__ inline float rms_factor_of(float squares, int width, float epsilon, float* scratch) {
+  return rsqrtf(block_sum(squares, scratch) / static_cast<float>(width) + epsilon);
+}
+/// The same of `width` values.
+__device__ inline float rms_factor(const float* x, int width, float epsilon, float* scratch) {
+  float squares = 0;
+  for (int i = threadIdx.x; i < width; i += blockDim.x) squares = fmaf(x[i], x[i], squares);
+  return rms_factor_of(squares, width, epsilon, scratch);
 }
 
 }  // namespace LANE_NAMESPACE
