@@ -127,6 +127,12 @@ constexpr std::array kKernels = {
         "float* out, uint8_t* state, const float* q, const float* k, const float* v, const float* d, const float* b, "
         "const int* slots, int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int tiled, "
         "int keep"},
+    Kernel{"delta_factors", "ops/delta_chunk.cuh",
+           "float* factors, const float* q, const float* k, const float* d, const float* b, int heads, int groups, int "
+           "width, int tiled"},
+    Kernel{"delta_chunk", "ops/delta_chunk.cuh",
+           "float* out, uint8_t* state, const float* q, const float* k, const float* v, const float* factors, const "
+           "int* slots, int64_t state_stride, int rows, int heads, int groups, int width, int tiled"},
     Kernel{"product", "fused/products.cuh",
            "float* out, const uint8_t* w, const float* bias, const float* residual, const float* x, const float* norm, "
            "float epsilon, int rows, int columns, int tokens"},
@@ -164,7 +170,7 @@ constexpr std::array kKernels = {
         "int choices, int rows, int columns, int x_rows"},
     Kernel{"convolve", "fused/convolution.cuh",
            "float* out, uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, int "
-           "count, int channels, int taps, int rows_per_sequence"},
+           "count, int channels, int taps, int rows_per_sequence, int run"},
     Kernel{"advance", "ops/advance.cuh",
            "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence"},
 };

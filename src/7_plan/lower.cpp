@@ -39,6 +39,8 @@ Lower lower_of(Fused fused) {
       return lower_convolution;
     case Fused::Delta:
       return lower_delta;
+    case Fused::DeltaChunk:
+      return lower_delta_chunk;
   }
   return nullptr;
 }

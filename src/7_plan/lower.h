@@ -151,5 +151,6 @@ void lower_expert_gate(Lowering& to, const StepOp& op);
 void lower_choice(Lowering& to, const StepOp& op);
 void lower_routing(Lowering& to, const StepOp& op);
 void lower_convolution(Lowering& to, const StepOp& op);
+void lower_delta_chunk(Lowering& to, const StepOp& op);
 
 }  // namespace lane

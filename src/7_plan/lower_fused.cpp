@@ -65,15 +65,6 @@ void lower_attention_inputs(Lowering& to, const StepOp& op) {
   launch.shared_bytes = uint32_t(2 * std::max(width, value_width) * int64_t(sizeof(float)));
 }
 
-void lower_convolution(Lowering& to, const StepOp& op) {
-  const Ref &ring = op.operands[0], &x = op.operands[1], &taps = op.operands[2];
-  const int64_t channels = x.shape.columns, count = channels * to.sequences();
-  to.launch_elements(op, "convolve", count,
-                     {to.out(op.members[0].result), to.in_out(ring), to.in(x), to.in(taps), to.slots(),
-                      to.state_stride(), count, channels, taps.shape.columns, to.rows_per_sequence(x)})
-      .template_arguments = {op.kind == OpKind::Silu ? "Silu" : "Identity"};
-}
-
 void lower_routing(Lowering& to, const StepOp& op) {
   const StepOp &choice = op.members[0], &share = op.members[1];
   const Ref& r = op.operands[0];

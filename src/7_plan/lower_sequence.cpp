@@ -1,4 +1,4 @@
-// Ops of a sequence: positions, caches and other carried state.
+// Ops of a sequence: positions and caches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@ namespace lane {
 namespace {
 
 constexpr int64_t kAttentionThreads = 128, kAttentionTile = 128;  // the tile as ops/attention.cuh says
-constexpr int64_t kDeltaThreads = 128, kMostDeltaWidth = 256;     // the width as ops/recurrent.cuh says
 
 }  // namespace
 
@@ -62,39 +61,6 @@ void lower_attention(Lowering& to, const StepOp& op) {
   launch.shared_bytes = uint32_t((width + value_width + kAttentionTile) * int64_t(sizeof(float)));
   if (int64_t(launch.shared_bytes) > to.chip().shared_bytes)
     to.refuse(op, "width", fmt::format("heads of {} and {} values do not fit shared memory", width, value_width));
-}
-
-void lower_short_convolution(Lowering& to, const StepOp& op) {
-  const Ref &ring = op.operands[0], &x = op.operands[1], &taps = op.operands[2];
-  const int64_t count = x.shape.elements();
-  to.launch_elements(op, "short_convolution", count,
-                     {to.out(op.result), to.in(ring), to.in(x), to.in(taps), to.slots(), to.state_stride(), count,
-                      x.shape.columns, taps.shape.columns, to.rows_per_sequence(x)});
-}
-
-void lower_shift(Lowering& to, const StepOp& op) {
-  const Ref &ring = op.operands[0], &x = op.operands[1];
-  const int64_t count = x.shape.columns * to.sequences();
-  to.launch_elements(op, "shift", count,
-                     {to.in_out(ring), to.in(x), to.slots(), to.state_stride(), count, x.shape.columns, ring.shape.rows,
-                      to.rows_per_sequence(x)});
-}
-
-/// A reading, a rule, or both as one: the reading's operands then, and a result each.
-void lower_delta(Lowering& to, const StepOp& op) {
-  const bool reads = op.kind == OpKind::DeltaReading, keeps = op.fused == Fused::Delta || !reads;
-  const size_t k = reads ? 2 : 1;
-  const int64_t heads = op.integer(OptionKey::Heads), width = op.integer(OptionKey::Width);
-  if (width > kMostDeltaWidth)
-    to.refuse(op, "width", fmt::format("heads of {} values; the widest is {}", width, kMostDeltaWidth));
-  const Ref& key = op.operands[k];
-  const Ref& result = op.members.empty() ? op.result : op.members[0].result;
-  to.launch(
-      op, "delta_rule", dim(ceil_div(heads * width, kDeltaThreads / kWarpThreads), to.sequences()), dim(kDeltaThreads),
-      {reads ? to.out(result) : Arg(NullArg{}), to.in_out(op.operands[0]),
-       reads ? to.in(op.operands[1]) : Arg(NullArg{}), to.in(key), to.in(op.operands[k + 1]), to.in(op.operands[k + 2]),
-       to.in(op.operands[k + 3]), to.slots(), to.state_stride(), to.rows_per_sequence(key), heads,
-       op.integer(OptionKey::Groups), width, op.integer(OptionKey::Tiled), int64_t(keeps ? 1 : 0)});
 }
 
 }  // namespace lane

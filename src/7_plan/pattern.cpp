@@ -95,6 +95,8 @@ bool is_called(const StepOp& op, std::string_view word) {
       return word == "convolution";
     case Fused::Delta:
       return word == "delta";
+    case Fused::DeltaChunk:
+      return word == "delta chunk";
   }
   return false;
 }

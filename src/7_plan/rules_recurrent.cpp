@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "7_plan/lower_recurrent.h"
 #include "7_plan/rule_parts.h"
 
 namespace lane {
@@ -32,6 +33,15 @@ StepOp delta(const RuleContext& c) {
   return fused;
 }
 
+// delta chunk: the delta of a chunk's tokens, a stretch at a time.
+
+bool chunks(const RuleContext& c) { return fits_delta_chunk(c.op("m"), c.op("m").sequences, c.chip); }
+StepOp delta_chunk(const RuleContext& c) {
+  StepOp fused = c.op("m");
+  fused.fused = Fused::DeltaChunk;
+  return fused;
+}
+
 constexpr std::array kRules = {
     Rule{"convolution", "a:silu(s:short convolution(ring, x, taps)); h:shift(ring, x)", always, convolution_with_silu,
          "convolve", "two launches, and an array written and read"},
@@ -39,6 +49,8 @@ constexpr std::array kRules = {
          "a launch"},
     Rule{"delta", "o:delta reading(M, q, k, v, d, b); m:delta rule(M, k, v, d, b)", always, delta, "delta_rule",
          "a launch, and the memory read"},
+    Rule{"delta chunk", "m:delta(M, q, k, v, d, b)", chunks, delta_chunk, "delta_chunk",
+         "no launch: a chunk's tokens no longer wait for each other one by one"},
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ enum class Fused {
   ExpertGate,
   Convolution,
   Delta,
+  DeltaChunk,
   Choice
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/registered.h"
 #include "ops/advance.cuh"
 #include "ops/attention.cuh"
+#include "ops/delta_chunk.cuh"
 #include "ops/elementwise.cuh"
 #include "ops/expert_groups.cuh"
 #include "ops/experts.cuh"
@@ -92,6 +93,8 @@ Registry make_registry() {
   registry["short_convolution"] = registered(program::short_convolution);
   registry["shift"] = registered(program::shift);
   registry["delta_rule"] = registered(program::delta_rule);
+  registry["delta_factors"] = registered(program::delta_factors);
+  registry["delta_chunk"] = registered(program::delta_chunk);
   registry["route"] = registered(program::route);
   registry["convolve<Silu>"] = registered(program::convolve<program::Silu>);
   registry["convolve<Identity>"] = registered(program::convolve<program::Identity>);

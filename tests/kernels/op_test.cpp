@@ -122,6 +122,7 @@ TEST_P(OpKernel, AgreesWithTheInterpreterInChunks) {
   if (!GetParam().integers.empty()) GTEST_SKIP() << "a step chooses for its last row alone";
   compare(4, (GetParam().steps + 1) / 2);
   compare(37, 2);
+  compare(64, 2);
 }
 
 std::string constant(const std::string& name, int columns, int rows = 1) {
@@ -227,13 +228,17 @@ const std::vector<OpCase> kSequence = {
     {"Decay", constant("dt", 6) + constant("rate", 6), {6}, out("decay of a and dt and rate")},
 };
 
-std::string delta(int tiled) {
-  const std::string options = " with heads 4 and groups 2 and width 12 and tiled " + std::to_string(tiled);
-  return "Let q be the length norm of a with width 12 and epsilon 0.000001.\n"
-         "Let k be the length norm of b with width 12 and epsilon 0.000001.\n"
-         "Let kept be the sigmoid of d.\nLet rate be the sigmoid of e.\n" +
+std::string delta(int width, int tiled) {
+  const std::string w = " with width " + std::to_string(width), options = " with heads 4 and groups 2 and width " +
+                                                                          std::to_string(width) + " and tiled " +
+                                                                          std::to_string(tiled);
+  return "Let q be the length norm of a" + w + " and epsilon 0.000001.\nLet k be the length norm of b" + w +
+         " and epsilon 0.000001.\nLet kept be the sigmoid of d.\nLet rate be the sigmoid of e.\n" +
          out("delta reading of m and q and k and c and kept and rate" + options) +
          "Set m to the delta rule of m and k and c and kept and rate" + options + ".\n";
+}
+OpCase delta_case(const std::string& name, int width, int tiled) {
+  return {name, carried("m", 4 * width, width), {2 * width, 2 * width, 4 * width, 4, 4}, delta(width, tiled), "", 6};
 }
 std::string routed(const std::string& choice, const std::string& share) {
   return "Let e be the top choice of a with count 3" + choice + ".\nLet s be the chosen share of a and e with " +
@@ -244,8 +249,10 @@ std::string routed(const std::string& choice, const std::string& share) {
 }
 const std::string kExperts = matrices("w", 8, 9, 14) + matrices("v", 8, 10, 9) + constant("c_bias", 9, 8);
 const std::vector<OpCase> kRoutedAndRecurrent = {
-    {"DeltaGrouped", carried("m", 48, 12), {24, 24, 48, 4, 4}, delta(0), "", 6},
-    {"DeltaTiled", carried("m", 48, 12), {24, 24, 48, 4, 4}, delta(1), "", 6},
+    delta_case("DeltaGrouped", 12, 0),
+    delta_case("DeltaTiled", 12, 1),
+    delta_case("DeltaOfWholeStretchesGrouped", 64, 0),  // as ops/delta_chunk.cuh takes them in chunks of 64
+    delta_case("DeltaOfWholeStretchesTiled", 96, 1),
     {"ExpertsBySoftmax", kExperts, {8, 14}, routed("", "by 0 and normalised 1 and factor 1.5")},
     {"ExpertsBySigmoid", kExperts, {8, 14}, routed("", "by 1 and normalised 0 and factor 1.0")},
     {"ExpertsBySoftmaxOfTheChosen", kExperts, {8, 14}, routed("", "by 2 and normalised 0 and factor 2.0")},

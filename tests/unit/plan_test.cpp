@@ -130,6 +130,20 @@ TEST(Plan, GroupsExpertsForSeveralTokens) {
   }
 }
 
+/// Whole stretches of one sequence; else row by row.
+TEST(Plan, WalksThroughTheDeltaRuleInStretches) {
+  const Planned chunk("qwen35-f32", FormKind::Prefill, 32);
+  EXPECT_GT(launches(chunk, "delta_chunk"), 0);
+  EXPECT_EQ(launches(chunk, "delta_chunk"), launches(chunk, "delta_factors"));
+  EXPECT_EQ(launches(chunk, "delta_rule"), 0);
+  const Planned decode("qwen35-f32"), small("qwen35-f32", FormKind::Prefill, 16),
+      batch("qwen35-f32", FormKind::Batch, 32), held("qwen35-f32", FormKind::Prefill, 32, {"delta chunk"});
+  for (const Planned* p : {&decode, &small, &batch, &held}) {
+    EXPECT_EQ(launches(*p, "delta_chunk"), 0);
+    EXPECT_EQ(launches(*p, "delta_rule"), launches(chunk, "delta_chunk"));
+  }
+}
+
 TEST(Plan, HoldsARuleByName) {
   const Planned all("qwen2-f32"), bias_held("qwen2-f32", FormKind::Decode, 1, {"bias"}),
       held("qwen2-f32", FormKind::Decode, 1, {"all"});
