@@ -180,15 +180,18 @@ struct PointRange {
   uint32_t first, last;
 };
 
+/// Whether an ascending list holds the point.
+template <const auto& Ranges>
+bool is_in_ranges(uint32_t c) {
+  const auto* range = std::lower_bound(std::begin(Ranges), std::end(Ranges), c,
+                                       [](const PointRange& r, uint32_t point) { return r.last < point; });
+  return range != std::end(Ranges) && c >= range->first;
+}
+
 /// [ranges]+ of an ascending list
 template <const auto& Ranges>
 size_t run_of_ranges(const CodePoints& t, size_t at, size_t end) {
-  const auto inside = [](uint32_t c) {
-    const auto* range = std::lower_bound(std::begin(Ranges), std::end(Ranges), c,
-                                         [](const PointRange& r, uint32_t point) { return r.last < point; });
-    return range != std::end(Ranges) && c >= range->first;
-  };
-  while (at < end && inside(t.point[at])) ++at;
+  while (at < end && is_in_ranges<Ranges>(t.point[at])) ++at;
   return at;
 }
 
@@ -220,6 +223,15 @@ inline constexpr PointRange kDeepseekIdeographs[] = {{0x800, 0x9FA5}, {0xAC00, 0
 // [一-龥぀-ゟ゠-ヿ]
 inline constexpr PointRange kIdeographsAndKana[] = {{0x3040, 0x30FF}, {0x4E00, 0x9FA5}};
 
+// The script Han: \p{Han}
+inline constexpr PointRange kHan[] = {
+    {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},   {0x3007, 0x3007},
+    {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},
+    {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3}, {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B738},
+    {0x2B740, 0x2B81D}, {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2F800, 0x2FA1D}, {0x30000, 0x3134A},
+    {0x31350, 0x323AF},
+};
+
 /// [ASCII punctuation][A-Za-z]+
 inline size_t mark_and_latin(const CodePoints& t, size_t at, size_t end) {
   const auto latin = [&](size_t i) { return i < end && t.point[i] < 0x80 && (t.kind[i] & kLetter) != 0; };
@@ -237,15 +249,22 @@ inline size_t letters_and_marks(const CodePoints& t, size_t at, size_t end) {
   return skip(t, at, end, kWord);
 }
 
-// X is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], Y is [\p{Ll}\p{Lm}\p{Lo}\p{M}].
+// X is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], Y is [\p{Ll}\p{Lm}\p{Lo}\p{M}]; without Han, both leave out \p{Han}.
 constexpr ClassSet kBothCases = kModifierLetter | kOtherLetter | kMark;
 constexpr ClassSet kUpperX = kUpper | kTitle | kBothCases;
 constexpr ClassSet kLowerY = kLower | kBothCases;
 
+template <bool Han>
+size_t skip_cased(const CodePoints& t, size_t at, size_t end, ClassSet set) {
+  while (is(t, at, end, set) && (Han || !is_in_ranges<kHan>(t.point[at]))) ++at;
+  return at;
+}
+
 /// X*Y+
-inline size_t capitalized(const CodePoints& t, size_t at, size_t end) {
-  size_t upper = skip(t, at, end, kUpperX);
-  const size_t to = skip(t, upper, end, kLowerY);
+template <bool Han>
+size_t capitalized(const CodePoints& t, size_t at, size_t end) {
+  size_t upper = skip_cased<Han>(t, at, end, kUpperX);
+  const size_t to = skip_cased<Han>(t, upper, end, kLowerY);
   if (to > upper) return to;
   // X* took all of Y's: it gives back to the last that Y can have.
   while (upper > at && !is(t, upper - 1, end, kBothCases)) --upper;
@@ -253,9 +272,10 @@ inline size_t capitalized(const CodePoints& t, size_t at, size_t end) {
 }
 
 /// X+Y*
-inline size_t upper_case(const CodePoints& t, size_t at, size_t end) {
-  const size_t upper = skip(t, at, end, kUpperX);
-  return upper > at ? skip(t, upper, end, kLowerY) : at;
+template <bool Han>
+size_t upper_case(const CodePoints& t, size_t at, size_t end) {
+  const size_t upper = skip_cased<Han>(t, at, end, kUpperX);
+  return upper > at ? skip_cased<Han>(t, upper, end, kLowerY) : at;
 }
 
 /// [^\r\n\p{L}\p{N}]?part
@@ -266,11 +286,13 @@ size_t with_prefix(const CodePoints& t, size_t at, size_t end) {
 }
 
 /// [^\r\n\p{L}\p{N}]?X*Y+|[^\r\n\p{L}\p{N}]?X+Y*
-constexpr Matcher cased_word = first_of<with_prefix<capitalized>, with_prefix<upper_case>>;
+template <bool Han>
+constexpr Matcher cased_word = first_of<with_prefix<capitalized<Han>>, with_prefix<upper_case<Han>>>;
 
 /// The same, each with a contraction in any case after it where there is one
-inline size_t cased_word_contracted(const CodePoints& t, size_t at, size_t end) {
-  const size_t to = cased_word(t, at, end);
+template <bool Han>
+size_t cased_word_contracted(const CodePoints& t, size_t at, size_t end) {
+  const size_t to = cased_word<Han>(t, at, end);
   return to > at ? contraction<true>(t, to, end) : at;
 }
 
@@ -301,8 +323,11 @@ constexpr Matcher seed_coder =
 constexpr Matcher deepseek_v3 =
     first_of<mark_and_latin, letters_and_marks, run_and_newlines<kPunctuation | kSymbol>, white_space>;
 
-constexpr Matcher gpt4o = first_of<cased_word_contracted, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
-constexpr Matcher tekken = first_of<cased_word, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher gpt4o =
+    first_of<cased_word_contracted<true>, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher tekken = first_of<cased_word<true>, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher kimi_k2 =
+    first_of<run_of_ranges<kHan>, cased_word_contracted<false>, numbers<3>, run_and_newlines<kPlainMarks>, white_space>;
 
 }  // namespace scan
 }  // namespace LANE_NAMESPACE

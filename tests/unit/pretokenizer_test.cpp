@@ -25,10 +25,11 @@ const std::string kLlama3 =
 const std::string kQwen2 = kContraction + R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" + kWhiteSpace;
 const std::string kX = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", kY = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
 
-std::string cased(const std::string& after, const std::string& digits) {
+std::string cased(const std::string& after, const std::string& digits, const std::string& x = kX,
+                  const std::string& y = kY, const std::string& newlines = R"([\r\n/]*)") {
   const std::string prefix = R"([^\r\n\p{L}\p{N}]?)";
-  return prefix + kX + "*" + kY + "+" + after + "|" + prefix + kX + "+" + kY + "*" + after + "|" + digits +
-         R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" + kWhiteSpace;
+  return prefix + x + "*" + y + "+" + after + "|" + prefix + x + "+" + y + "*" + after + "|" + digits +
+         R"(| ?[^\s\p{L}\p{N}]+)" + newlines + "|" + kWhiteSpace;
 }
 
 /// The ranges of a scanner's list as a class. The list itself is checked against points on both sides of its ends.
@@ -66,6 +67,10 @@ Patterns patterns_of(const std::string& name) {
       {"deepseek-v3", deepseek3},
       {"hunyuan-dense", deepseek3},
       {"joyai-llm", deepseek3},
+      {"hy_v4", deepseek3},
+      {"kimi-k2",
+       {R"([\p{sc:Han}]+|)" + cased(kContraction + "?", R"(\p{N}{1,3})", R"((?:(?!\p{sc:Han}))" + kX + ")",
+                                    R"((?:(?!\p{sc:Han}))" + kY + ")", R"([\r\n]*)")}},
       {"tekken", {cased("", R"(\p{N})")}},
       {"bailingmoe",
        {kContraction + R"(|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
@@ -73,11 +78,11 @@ Patterns patterns_of(const std::string& name) {
   static const std::map<std::string, std::vector<std::string>> families = {
       {"gpt2",
        {"gpt-2", "phi-2", "exaone4", "gigachat", "mellum", "mpt", "olmo", "jais", "trillion", "granite-docling",
-        "a.x-4.0"}},
+        "modern-bert", "a.x-4.0"}},
       {"digits", {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"}},
       {"llama3",
-       {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "glm4", "chatglm-bpe",
-        "dbrx", "smaug-bpe"}},
+       {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "glm4", "glm5",
+        "chatglm-bpe", "dbrx", "smaug-bpe"}},
       {"qwen2",
        {"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan", "grok-2", "solar-open", "kormo", "bailingmoe2",
         "llada-moe"}},
@@ -169,7 +174,7 @@ const Points kInteresting =
     U".,!?-_()[]{}<>=+*&^%$#@~|`\\\"\u00AC\u00BD\u00B2"
     U"éÉßſıİñµªºǅƻʔ\u0301\u0308\u0327\u02B0\u02C6ΑαΩωЖжԱա\u05D0\u0627\u0660\u0915\u093E\u094D\u0967\u0E01\u0E48\u1F88"
     U"\u1FBE\u2126\u212A"
-    U"中日本語のテカ、。「，！５Ａｚ가나"
+    U"⺀⼀々〇〡㐀豈𠀀中日本語のテカ、。「，！５Ａｚ가나"
     U"\u1100\u2018\u201F\u00AD\u200B\u200D\uFE0F\uFEFF\u2160\u2460€☃✅🚀🦙"
     U"\U0001F468"
     U"\U0001D518\U00010400\U0001E900\uFFFD";
@@ -221,6 +226,21 @@ TEST_P(Pretokenizer, IsLinear) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Pretokenizer, testing::Range(0, static_cast<int>(std::size(kPretokenizers))));
+
+/// On both sides of each of the list's ends. PCRE2 may not know the last plane's ideographs yet.
+TEST(Pretokenizers, KnowTheScriptHan) {
+  const Regex han("\\p{sc:Han}");
+  const auto is_han = [&](char32_t c) {
+    std::vector<Points> pieces;
+    han.split(Points{U'!', c}, &pieces);
+    return pieces.size() == 2;
+  };
+  for (const scan::PointRange& range : scan::kHan) {
+    if (range.first >= 0x30000) break;
+    for (const uint32_t c : {range.first - 1, range.first, range.last, range.last + 1})
+      EXPECT_EQ(scan::is_in_ranges<scan::kHan>(c), is_han(c)) << std::hex << c;
+  }
+}
 
 TEST(Pretokenizers, AreFoundByName) {
   EXPECT_STREQ(kPretokenizers[find_pretokenizer("qwen2")].name, "qwen2");
