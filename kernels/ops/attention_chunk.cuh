@@ -12,12 +12,12 @@
 //   threads         32 * kChunkWarps; shared bytes: attention_chunk_shared_bytes
 //
 // A block takes kChunkQueries queries of one group, the heads of a row side by side, so that they share each read of
-// the caches; a warp has 16 of them. Tiles of the caches come by bulk copies, the next one while one is worked on.
-// Queries and weights are two halves each, what the rounding leaves in the second: a float's 22 bits, as in
+// the caches; a warp has 16 of them. Tiles of the caches come by asynchronous copies, the next one while one is worked
+// on. Queries and weights are two halves each, what the rounding leaves in the second: a float's 22 bits, as in
 // ops/attention_split.cuh, whose order of a cache row's values in fragments is used here too. Tiles begin at multiples
 // of their length and every sum has one order: a row's bits depend on its position alone, not on the chunk.
 #pragma once
-#include "base/bulk_copy.cuh"
+#include "base/async_copy.cuh"
 #include "base/keep_loop.h"
 #include "base/launch.cuh"
 #include "base/mma.cuh"
@@ -98,41 +98,39 @@ struct ChunkFragments {
 template <class S>
 struct ChunkTiles {
   uint8_t* stages;
-  CopyBarrier* barriers;
   const uint8_t *keys, *values;  // the group's head in row 0 of the caches
   int64_t key_row, value_row;    // bytes of a cache row
   int begin, end;                // cache rows that the block sees
 
   __device__ __forceinline__ bool has(int tile) const { return begin + tile * S::kKeys < end; }
-  /// One thread, before any copies the tile, and after the one before it in its stage has come.
-  __device__ __forceinline__ void expect(int tile) const {
-    if (has(tile)) expect_copies(barriers + tile % kChunkStages, S::kKeys * 2 * (S::kWidth + S::kValueWidth));
-  }
-  /// By the whole block. Rows beyond the end repeat the last: their weights are 0, and what they multiply must be
-  /// finite.
-  __device__ __forceinline__ void copy(int tile) const {
-    if (!has(tile)) return;
-    CopyBarrier* barrier = barriers + tile % kChunkStages;
-    uint8_t *to = stages + tile % kChunkStages * S::kStageBytes, *values_to = to + S::kKeys * S::kKeyStride;
-    LANE_KEEP_LOOP
-    for (int i = threadIdx.x; i < 2 * S::kKeys; i += S::kThreads) {
-      const int row = i % S::kKeys;
-      const int64_t source = min(begin + tile * S::kKeys + row, end - 1);
-      if (i < S::kKeys)
-        bulk_copy(to + row * S::kKeyStride, keys + source * key_row, 2 * S::kWidth, barrier);
-      else
-        bulk_copy(values_to + row * S::kValueStride, values + source * value_row, 2 * S::kValueWidth, barrier);
+  /// `Pieces` pieces of 16 bytes of each of a tile's rows. Rows beyond the end repeat the last: their weights are 0,
+  /// and what they multiply must be finite.
+  template <int Pieces>
+  __device__ __forceinline__ void copy_rows(uint8_t* to, int stride, const uint8_t* from, int64_t step,
+                                            int first) const {
+    LANE_UNROLL_4
+    for (int i = threadIdx.x; i < S::kKeys * Pieces; i += S::kThreads) {
+      const int row = i / Pieces, piece = i % Pieces;
+      async_copy(to + row * stride + 16 * piece, from + min(first + row, end - 1) * step + 16 * piece);
     }
+  }
+  /// By the whole block. Each call is a group of copies, empty where no tile is left.
+  __device__ __forceinline__ void copy(int tile) const {
+    uint8_t* to = stages + tile % kChunkStages * S::kStageBytes;
+    if (has(tile)) {
+      copy_rows<S::kWidth / 8>(to, S::kKeyStride, keys, key_row, begin + tile * S::kKeys);
+      copy_rows<S::kValueWidth / 8>(to + S::kKeys * S::kKeyStride, S::kValueStride, values, value_row,
+                                    begin + tile * S::kKeys);
+    }
+    end_copy_group();
   }
   __device__ __forceinline__ void start() const {
-    if (threadIdx.x == 0) {
-      for (int i = 0; i < kChunkStages; i++) init_copy_barrier(barriers + i);
-      publish_copy_barriers();
-      for (int i = 0; i < kChunkStages; i++) expect(i);
-    }
-    __syncthreads();
     LANE_KEEP_LOOP
     for (int i = 0; i < kChunkStages; i++) copy(i);
+  }
+  /// The oldest tile on its way has arrived, for the whole block.
+  __device__ __forceinline__ void wait() const {
+    wait_copy_groups<kChunkStages - 1>();
     __syncthreads();
   }
 };
@@ -272,7 +270,6 @@ __global__ void __launch_bounds__(32 * kChunkWarps, 2)
                     float scale, int window, float limit) {
   using S = ChunkShape<Width, ValueWidth>;
   LANE_DYNAMIC_SHARED(uint8_t, shared);
-  __shared__ CopyBarrier barriers[kChunkStages];
   admit_consumer();
   await_producer();
   // The last rows see most: they begin first.
@@ -281,7 +278,6 @@ __global__ void __launch_bounds__(32 * kChunkWarps, 2)
   const int start = pos[sequence], lowest = start + first / heads_per_group - window + 1;
   const int64_t slot = slots[sequence] * state_stride;
   const ChunkTiles<S> tiles{shared + kChunkWarps * chunk_query_bytes(Width),
-                            barriers,
                             keys + slot + 2 * group * Width,
                             values + slot + 2 * group * ValueWidth,
                             int64_t(2) * groups * Width,
@@ -303,8 +299,7 @@ __global__ void __launch_bounds__(32 * kChunkWarps, 2)
   LANE_KEEP_LOOP
   for (int tile = 0; tiles.has(tile); tile++) {
     const uint8_t* stage = tiles.stages + tile % kChunkStages * S::kStageBytes;
-    wait_copy(barriers + tile % kChunkStages, static_cast<uint32_t>(tile / kChunkStages % 2));
-    if (threadIdx.x == 0) tiles.expect(tile + kChunkStages);
+    tiles.wait();
     float scores[S::kKeys / 8][4];
     sums.score(query, stage, scores);
     sums.mask(scores, queries, tiles.begin + tile * S::kKeys, rule);
