@@ -30,6 +30,7 @@
 // rows 8 to 15 what the rounding left, so nothing is lost that a float would keep. A lane's 16 bytes of a cache row are
 // fragments of B as they lie, once columns are numbered to suit, and any numbering serves a sum.
 #pragma once
+#include "base/arrive.cuh"
 #include "base/async_copy.cuh"
 #include "base/keep_loop.h"
 #include "base/launch.cuh"
@@ -419,14 +420,12 @@ __device__ __forceinline__ void join_splits(float* to, const SplitRuns<S>& runs,
 /// Whether this block is the last of `active` to arrive: what the others wrote before can then be read.
 __device__ __forceinline__ bool arrives_last(int* arrived, int active) {
   __shared__ int last;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicAdd(arrived, 1) == active - 1;
+    last = arrive(arrived) == active - 1;
     if (last) *arrived = 0;
   }
   __syncthreads();
-  __threadfence();
   return last;
 }
 
