@@ -35,13 +35,12 @@ __device__ __forceinline__ void store_slice(uint8_t* group, int token, int slice
   }
 }
 
-template <class L, int Columns, int Words, int Matrices>
-__global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void quantize_vectors(
-    uint8_t* out, const float* x, const float* norm, float epsilon, int tokens) {
-  using S = StreamedShape<Columns, Words, Matrices, L>;
+/// Token blockIdx.x's vector, normed and as S has it: its slices one after the other in shared memory; zeros where
+/// there is no such token. Returns its norm factor. Waits for the producer.
+template <class S>
+__device__ __forceinline__ float make_token(const float* x, const float* norm, float epsilon, int tokens,
+                                            uint8_t* vectors) {
   __shared__ float squares[S::kWarps];
-  LANE_DYNAMIC_SHARED(uint8_t, vectors);
-  admit_consumer();
   const int token = static_cast<int>(blockIdx.x), warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int slice = warp / S::kTeam, member = warp % S::kTeam;
   const bool works = slice < S::kSlices.count, normed = S::kNorms && norm;
@@ -51,7 +50,7 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void q
     if (normed) weights.read(norm + first_column, pieces, member, lane, [](const float4* p) { return __ldg(p); });
     await_producer();
     if (token < tokens)
-      values.read(x + static_cast<int64_t>(token) * Columns + first_column, pieces, member, lane,
+      values.read(x + static_cast<int64_t>(token) * S::kColumns + first_column, pieces, member, lane,
                   [](const float4* p) { return __ldcg(p); });
     StreamedWarp w{};
     w.lane = lane, w.member = member, w.blocks = S::blocks(slice);
@@ -61,12 +60,20 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void q
     await_producer();
   }
   __syncthreads();
+  return norm_factor<S>({x, norm, epsilon}, squares);
+}
+
+template <class L, int Columns, int Words, int Matrices>
+__global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void quantize_vectors(
+    uint8_t* out, const float* x, const float* norm, float epsilon, int tokens) {
+  using S = StreamedShape<Columns, Words, Matrices, L>;
+  LANE_DYNAMIC_SHARED(uint8_t, vectors);
+  admit_consumer();
+  const float factor = make_token<S>(x, norm, epsilon, tokens, vectors);
+  const int token = static_cast<int>(blockIdx.x), place = token % kTokenGroup;
   uint8_t* group = out + static_cast<int64_t>(token / kTokenGroup) * token_group_bytes(Columns, Words);
-  const int place = token % kTokenGroup;
   for (int s = 0; s < S::kSlices.count; s++) store_slice<S>(group, place, s, vectors + s * S::kVectorBytes);
-  if (threadIdx.x == 0)
-    store_as(group + token_group_bytes(Columns, Words) - 4 * (kTokenGroup - place),
-             norm_factor<S>({x, norm, epsilon}, squares));
+  if (threadIdx.x == 0) store_as(group + token_group_bytes(Columns, Words) - 4 * (kTokenGroup - place), factor);
 }
 
 }  // namespace LANE_NAMESPACE
