@@ -40,6 +40,12 @@ struct RepackedFloats {
     }
   }
 
+  /// The eight weights of a plane's entry.
+  static __device__ __forceinline__ void unpack(const uint4& q, float (&w)[8]) {
+    const float2 a = Weight::pair(q.x), b = Weight::pair(q.y), c = Weight::pair(q.z), d = Weight::pair(q.w);
+    w[0] = a.x, w[1] = a.y, w[2] = b.x, w[3] = b.y, w[4] = c.x, w[5] = c.y, w[6] = d.x, w[7] = d.y;
+  }
+
   /// sum plus the products with 32 activations, in the columns' order.
   static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
                                               const FloatActivation& activation) {

@@ -59,6 +59,14 @@ constexpr std::array kKernels = {
     Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},
+    Kernel{"float_vectors", "ops/float_vectors.cuh",
+           "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
+    Kernel{"batched_product", "ops/batched_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens, int ring"},
+    Kernel{"batched_gated_product", "ops/batched_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
+           "ring"},
     Kernel{.name = "repacked_row_lookup",
            .file = "layout/row_lookup.cuh",
            .parameters = "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows",

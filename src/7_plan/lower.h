@@ -33,14 +33,17 @@ class Lowering {
   /// The activations of `x`, rows of `columns` values, as a product of `format` takes them: floats, or integers that a
   /// launch before it makes, once for all products that read them.
   Arg activations(const StepOp& op, const Ref& x, int64_t columns, const Format& format);
-  /// What the quantized vectors of several tokens depend on besides their values: ops/quantize_vectors.cuh.
+  /// What the vectors of several tokens depend on besides their values: ops/quantize_vectors.cuh or
+  /// ops/float_vectors.cuh.
   struct VectorsOf {
+    std::string_view kernel;
     const RepackedFormat* layout;
     int columns, words;
     bool gated;
+    int64_t bytes;
     bool operator==(const VectorsOf&) const = default;
   };
-  /// The rows of `x`, normed as `op` says, quantized by a launch before it, once for all products that read them.
+  /// The rows of `x`, normed as `op` says, made by a launch before it, once for all products that read them.
   Arg vectors(const StepOp& op, const Ref& x, const VectorsOf& of);
   /// The buffer of `chosen` by expert, which a launch before it makes once for all products that read it: note [expert
   /// groups], `order` then `expert` then `first`.
@@ -118,6 +121,9 @@ void lower_greatest_of_parts(Lowering& to, const StepOp& op, int values, int ind
 void lower_tiled_product(Lowering& to, const StepOp& op);
 void lower_tiled_products(Lowering& to, const StepOp& op);
 void lower_tiled_gated_product(Lowering& to, const StepOp& op);
+void lower_float_product(Lowering& to, const StepOp& op);
+void lower_float_products(Lowering& to, const StepOp& op);
+void lower_float_gated_product(Lowering& to, const StepOp& op);
 void lower_expert_product(Lowering& to, const StepOp& op);
 void lower_norm(Lowering& to, const StepOp& op);
 void lower_map(Lowering& to, const StepOp& op);

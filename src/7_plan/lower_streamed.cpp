@@ -1,5 +1,5 @@
-// Launches of streamed products: ops/streamed_product.cuh. Token t is blockIdx.y; but several tokens of quantized
-// vectors share launches of lower_tiled.cpp, which give the same bits and read the weights once.
+// Launches of streamed products: ops/streamed_product.cuh. Token t is blockIdx.y; but several tokens share launches of
+// lower_tiled.cpp, for quantized vectors, or of lower_floats.cpp, which read the weights once.
 #include <algorithm>
 
 #include "7_plan/lower.h"
@@ -80,6 +80,7 @@ bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, co
 void lower_streamed_product(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[1];
   if (is_tiled(to, {&op}, x, false)) return lower_tiled_product(to, op);
+  if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
   const Streamed s = streamed(to, {&op}, false);
   const kernels::StreamedShare& share = s.geometry.share[0];
   Launch& launch = to.launch(
@@ -108,6 +109,7 @@ void lower_streamed_products(Lowering& to, const StepOp& op) {
   std::vector<const StepOp*> products;
   for (const StepOp& member : op.members) products.push_back(&member);
   if (is_tiled(to, products, x, false)) return lower_tiled_products(to, op);
+  if (shares_floats(to, products, x, false)) return lower_float_products(to, op);
   const Streamed s = streamed(to, products, false);
   std::vector<Arg> outs, weights, biases, rows, blocks, rows_per_block, rings;
   for (size_t i = 0; i < 3; i++) {
@@ -132,6 +134,7 @@ void lower_streamed_gated_product(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[0];
   const StepOp &gate = op.members[0], &up = op.members[1];
   if (is_tiled(to, {&gate}, x, true)) return lower_tiled_gated_product(to, op);
+  if (shares_floats(to, {&gate}, x, true)) return lower_float_gated_product(to, op);
   const Streamed s = streamed(to, {&gate, &up}, true);
   const kernels::StreamedShare& share = s.geometry.share[0];
   Launch& launch = to.launch(op, "streamed_gated_product", grid_of(s, x), dim(s.geometry.threads),

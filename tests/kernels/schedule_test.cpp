@@ -214,12 +214,14 @@ TEST_P(StreamedSchedule, StaysWithinTheDivergenceOfItsActivations) {
 TEST_P(StreamedSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(streamed(kWithChunks)); }
 TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(streamed(kWithBatch)); }
 
-/// One token streams; several share tiles, unless their activations are floats.
+/// One token streams; several share kernels of their own, one family for quantized vectors, one for floats.
 TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {
   const Compiled model = streamed(kWithBatch);
-  EXPECT_FALSE(launches(model.schedules[0], "tiled_"));
+  EXPECT_FALSE(launches(model.schedules[0], "tiled_") || launches(model.schedules[0], "batched_"));
   const bool floats = GetParam() == "llama-f16" || GetParam() == "llama-bf16";
   EXPECT_EQ(launches(model.schedules[1], "tiled_"), !floats);
+  EXPECT_EQ(launches(model.schedules[1], "batched_"), floats);
+  EXPECT_FALSE(launches(model.schedules[1], "streamed_"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
