@@ -12,7 +12,7 @@ namespace {
 const Architecture& row_of(const Checkpoint& checkpoint) {
   const auto name = checkpoint.string("general.architecture");
   if (!name)
-    throw CheckpointError(checkpoint.shards.front().path, checkpoint.shards.front().data_start,
+    throw CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
                           "no key 'general.architecture'", "a string");
   if (const Architecture* row = find_architecture(*name)) return *row;
   std::string accepted;
@@ -84,7 +84,7 @@ int64_t vocabulary(const Source& source, int64_t rows) {
   const auto* list = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
   const int64_t tokens = list ? int64_t(list->count) : rows;
   if (tokens < 1 || tokens > rows)
-    throw CheckpointError(checkpoint.shards.front().path, entry->offset,
+    throw CheckpointError(printable(checkpoint.shards.front().path, 4096), entry->offset,
                           fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens),
                           fmt::format("1 to the {} rows of 'token_embd.weight'", rows));
   const auto said = source.keys.integer("vocab_size");

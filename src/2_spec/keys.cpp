@@ -112,9 +112,11 @@ double Keys::required_positive(std::string_view key) {
 void Keys::refuse(std::string_view key, const std::string& found, const std::string& expected) const {
   const MetaEntry* entry = checkpoint_.find(full(key));
   const Shard& shard = checkpoint_.shards.front();
-  if (entry) throw CheckpointError(shard.path, entry->offset, fmt::format("'{}' = {}", full(key), found), expected);
+  if (entry)
+    throw CheckpointError(printable(shard.path, 4096), entry->offset, fmt::format("'{}' = {}", full(key), found),
+                          expected);
   // A key that is missing is missed where the header ends.
-  throw CheckpointError(shard.path, shard.data_start, fmt::format("no key '{}'", full(key)), expected);
+  throw CheckpointError(printable(shard.path, 4096), shard.data_start, fmt::format("no key '{}'", full(key)), expected);
 }
 
 void Keys::refuse_the_rest(Refusals& refusals) const {

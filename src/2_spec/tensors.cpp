@@ -34,14 +34,14 @@ int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> fac
   int64_t result = 1;
   for (int64_t factor : factors)
     if (__builtin_mul_overflow(result, factor, &result))
-      throw CheckpointError(checkpoint.shards.front().path, checkpoint.shards.front().data_start,
+      throw CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
                             "metadata whose product is past 2^63", "sizes of arrays");
   return result;
 }
 
 CheckpointError Tensors::missing(const std::string& name) const {
-  return {checkpoint_.shards.front().path, checkpoint_.shards.front().data_start, fmt::format("no tensor '{}'", name),
-          "it, as the architecture needs"};
+  return {printable(checkpoint_.shards.front().path, 4096), checkpoint_.shards.front().data_start,
+          fmt::format("no tensor '{}'", name), "it, as the architecture needs"};
 }
 
 Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
@@ -56,7 +56,7 @@ Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
                     info->ne[2] == uint64_t(dims.experts) && info->ne[3] == 1;
   if (!same)
     refusals_.add(ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
-                             dims_text(*info) + " in " + checkpoint_.shards[size_t(info->shard)].path,
+                             dims_text(*info) + " in " + printable(checkpoint_.shards[size_t(info->shard)].path, 4096),
                              ExitCode::Checkpoint));
   return weight;
 }
@@ -100,7 +100,7 @@ std::vector<std::string> Tensors::left_out(int64_t layers, int64_t extra) const 
 void Tensors::refuse_the_rest(int64_t layers, int64_t extra) const {
   for (const TensorInfo& info : checkpoint_.tensors) {
     if (taken_.contains(info.name) || is_left_out(info, layers, extra)) continue;
-    refusals_.add(CheckpointError(checkpoint_.shards[size_t(info.shard)].path, info.info_offset,
+    refusals_.add(CheckpointError(printable(checkpoint_.shards[size_t(info.shard)].path, 4096), info.info_offset,
                                   fmt::format("tensor '{}', which the architecture does not use", printable(info.name)),
                                   "only tensors that the model's step reads"));
   }

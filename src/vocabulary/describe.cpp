@@ -15,7 +15,7 @@ using LANE_NAMESPACE::TokenizerModel;
 
 CheckpointError bad(const Checkpoint& checkpoint, uint64_t offset, const std::string& found,
                     const std::string& expected) {
-  return CheckpointError(checkpoint.shards.front().path, offset, found, expected);
+  return CheckpointError(printable(checkpoint.shards.front().path, 4096), offset, found, expected);
 }
 
 /// A key that is missing is missed where the header ends.
@@ -96,7 +96,8 @@ int choose_pretokenizer(const Checkpoint& checkpoint, std::string_view pre) {
   const int row = LANE_NAMESPACE::find_pretokenizer(*name);
   if (row < 0) {
     throw NotYetError(fmt::format("{}: tokenizer.ggml.pre is '{}'; known are {} (--pre overrides)",
-                                  checkpoint.shards.front().path, printable(*name), known_pretokenizers()));
+                                  printable(checkpoint.shards.front().path, 4096), printable(*name),
+                                  known_pretokenizers()));
   }
   return row;
 }
@@ -140,7 +141,7 @@ VocabularySource describe_vocabulary(const Checkpoint& checkpoint, std::string_v
   if (model != "llama" && model != "gpt2") {
     throw NotYetError(
         fmt::format("{}: tokenizer.ggml.model is '{}'; known are llama (SentencePiece) and gpt2 (byte-level BPE)",
-                    checkpoint.shards.front().path, printable(model)));
+                    printable(checkpoint.shards.front().path, 4096), printable(model)));
   }
   VocabularySource s;
   s.model = model == "llama" ? TokenizerModel::Spm : TokenizerModel::Bpe;

@@ -57,6 +57,12 @@ TEST(SpecErrors, EachRequiredKeyIsNamedWhereItIsMissing) {
   }
 }
 
+TEST(SpecErrors, ExpertsInEveryZerothLayer) {
+  json recipe = recipe_of("ernie4_5moe-f32");
+  set_key(recipe, "ernie4_5-moe.interleave_moe_layer_step", "u32", 0);
+  expect_error<CheckpointError>({"'ernie4_5-moe.interleave_moe_layer_step' = 0"}, [&] { describe(recipe); });
+}
+
 TEST(SpecErrors, KeyOfAnotherType) {
   json recipe = recipe_of("llama-f32");
   set_key(recipe, "llama.block_count", "str", "two");

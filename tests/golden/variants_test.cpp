@@ -123,6 +123,13 @@ const Variant kVariants[] = {
        set_architecture(r, "ernie4_5-moe");
        for_blocks(2, [&](int block) { add_tensor(r, at(block, "exp_probs_b.bias"), {4}, 0); });
      }},
+    {"experts_in_every_second_layer", "mixtral-f32",
+     [](json& r) {
+       set_architecture(r, "ernie4_5-moe");
+       set_key(r, "ernie4_5-moe.interleave_moe_layer_step", "u32", 2);
+       make_dense(r, 0, {"ffn_gate_inp.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"},
+                  256);
+     }},
     {"latent_attention_as_trained", "deepseek2-f32",
      [](json& r) {
        for_blocks(2, [&](int block) {

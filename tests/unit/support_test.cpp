@@ -125,6 +125,31 @@ TEST(Support, TensorsLeftOutAreNoReason) {
             "left out of the step: blk.4.nextn.eh_proj.weight\nleft out of the step: v.blk.0.attn_q.weight\n");
 }
 
+/// A file may have any name; a reason is a line.
+void expect_printable_reasons(const json& recipe, size_t count) {
+  const TempFolder folder;
+  write_checkpoint(recipe, folder / "mo\ndel\x1b.gguf");
+  const Support found = support(folder / "mo\ndel\x1b.gguf", {});
+  EXPECT_EQ(found.reasons.size(), count) << to_text(found);
+  for (const std::string& reason : found.reasons) {
+    EXPECT_EQ(reason.find_first_of("\n\x1b"), std::string::npos) << reason;
+    EXPECT_NE(reason.find("mo\\x0adel\\x1b.gguf"), std::string::npos) << reason;
+  }
+}
+
+TEST(Support, ReasonsSayThePathInPrintableBytes) {
+  json recipe = recipe_of("llama-f32");
+  drop_tensor(recipe, "blk.0.attn_k.weight");
+  tensor(recipe, "output_norm.weight")["shape"] = {255};
+  add_tensor(recipe, "another", {4});
+  set_key(recipe, "tokenizer.ggml.model", "str", "unheard-of");
+  expect_printable_reasons(recipe, 4);
+  set_key(recipe, "llama.attention.layer_norm_rms_epsilon", "f32", -1.0);
+  set_key(recipe, "tokenizer.ggml.model", "str", "gpt2");
+  set_key(recipe, "tokenizer.ggml.pre", "str", "unheard-of");
+  expect_printable_reasons(recipe, 2);
+}
+
 /// The first reason is the one that the compiler gives.
 TEST(Support, AgreesWithTheCompiler) {
   for (const auto& [name, missing] : {std::pair{"qwen3moe-f32", "blk.0.ffn_gate_inp.weight"},
