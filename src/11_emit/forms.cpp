@@ -7,6 +7,7 @@
 #include "lane/chip.h"
 #include "lane/error.h"
 #include "lane/head.h"
+#include "launch_text.h"
 #include "parts.h"
 
 namespace lane {
@@ -99,12 +100,24 @@ bool overlaps(const Form& form, const Chip& chip, size_t i) {
          form.branches.stream[i] == form.branches.stream[i - 1];
 }
 
-std::string launch_line(const Launch& launch, bool overlaps, int stream, const ArgPrinter& printer) {
-  std::string line =
-      fmt::format("  s.{}({}, {}, {}, {}, {}", overlaps ? "launch_dependent" : "launch", stream,
-                  dimensions(launch.grid), dimensions(launch.block), launch.shared_bytes, kernel_name(launch));
-  for (const Arg& arg : launch.args) line += ", " + std::visit(printer, arg);
-  return line + ");\n";
+LaunchText launch_text(const Launch& launch, bool overlaps, int stream, const ArgPrinter& printer) {
+  LaunchText text{overlaps ? "launch_dependent" : "launch",
+                  std::string(launch.kernel->name),
+                  fmt::format("{}, {}, {}, {}", dimensions(launch.grid), dimensions(launch.block), launch.shared_bytes,
+                              kernel_name(launch)),
+                  stream,
+                  {}};
+  for (const Arg& arg : launch.args) text.args.push_back(std::visit(printer, arg));
+  return text;
+}
+
+LaunchTexts launch_texts(const Form& form, const Lane& lane) {
+  const ArgPrinter printer{lane, form};
+  const Chip& chip = *find_chip(lane.options.chip);
+  std::vector<LaunchText> texts;
+  for (size_t i = 0; i < form.schedule.launches.size(); ++i)
+    texts.push_back(launch_text(form.schedule.launches[i], overlaps(form, chip, i), form.branches.stream[i], printer));
+  return LaunchTexts(std::move(texts));
 }
 
 }  // namespace
@@ -115,9 +128,9 @@ int event_count(const Form& form) { return int(events_of(form).size() + open_end
 
 std::string step_function(const Form& form, const Lane& lane) {
   const std::map<int, int> events = events_of(form);
-  const ArgPrinter printer{lane, form};
-  const Chip& chip = *find_chip(lane.options.chip);
+  const LaunchTexts launches = launch_texts(form, lane);
   std::string text = fmt::format("LANE_STEP inline void {}(Step& s, const Memory& m) {{\n", step_name(form));
+  text += launches.definitions();
   for (size_t i = 0; i < form.schedule.launches.size(); ++i) {
     const Launch& launch = form.schedule.launches[i];
     const int stream = form.branches.stream[i];
@@ -125,7 +138,7 @@ std::string step_function(const Form& form, const Lane& lane) {
       text += fmt::format("  s.wait({}, {});\n", events.at(a), stream);
     }
     if (const std::string what = comment(launch, form.graph); !what.empty()) text += fmt::format("  // {}\n", what);
-    text += launch_line(launch, overlaps(form, chip, i), stream, printer);
+    text += "  " + launches.call(i);
     if (events.count(int(i))) text += fmt::format("  s.record({}, {});\n", events.at(int(i)), stream);
   }
   int event = int(events.size());
@@ -147,7 +160,7 @@ std::string head_function(const Form& form, const Lane& lane) {
   std::string text =
       fmt::format("LANE_STEP inline void {}(Step& s, const Memory& m, uint64_t row) {{\n", head_name(form));
   for (int i = head->first; i < head->end; ++i)
-    text += launch_line(form.schedule.launches[size_t(i)], false, 0, printer);
+    text += "  " + launch_text(form.schedule.launches[size_t(i)], false, 0, printer).line();
   return text + "}\n";
 }
 
