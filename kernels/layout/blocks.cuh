@@ -1,5 +1,5 @@
-// What the layouts of blocks with one scale, and perhaps one minimum, have in common. A format adds how its codes and
-// scales lie: see layout/q4_0.cuh for a short one.
+// What the layouts of blocks with one scale, and perhaps one minimum, have in common; and those with a scale a half. A
+// format adds how its codes and scales lie: see layout/q4_0.cuh for a short one.
 #pragma once
 #include "layout/activation.cuh"
 
@@ -69,6 +69,59 @@ struct RepackedBlocksOfPairs : RepackedBlocks<Format, 0, true> {
     const uint32_t pair = load_as<uint32_t>(row + Format::kCodeBytes * blocks + 4 * block);
     return {__half2float(__ushort_as_half(static_cast<uint16_t>(pair))),
             -__half2float(__ushort_as_half(static_cast<uint16_t>(pair >> 16)))};
+  }
+};
+
+/// `Format` has words(), pack() and kTop as above: |sum of both halves| * kTop stays below 2^31, so that the halves'
+/// integer scales are applied in integers. A plane of two int8 scales a block, then one of a half d for eight blocks.
+/// Weight = d * scale of the half * (code - Offset).
+template <class Format, int Offset>
+struct RepackedHalfBlocks {
+  static constexpr bool kFloat = false, kSums = true;
+  static constexpr int kParts = 2;  // of a block, each with an integer sum of its own
+
+  /// One integer scale a half of the block.
+  struct Scale {
+    float d;
+    int16_t half[2];
+  };
+  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
+    const uint8_t* half = row + Format::kCodeBytes * blocks + 2 * block;
+    return {load_half(row + (Format::kCodeBytes + 2) * blocks + 2 * (block >> 3)),
+            {static_cast<int8_t>(half[0]), static_cast<int8_t>(half[1])}};
+  }
+  static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
+    uint32_t w[8];
+    Format::words(row, blocks, block, w);
+    UnpackedBlock u;
+    bytes_of_words(w, Offset, u.code);
+    const Scale s = scale(row, blocks, block);
+    for (int half = 0; half < 2; half++) {
+      u.scale[half] = s.d * static_cast<float>(s.half[half]);
+      u.minimum[half] = 0;
+    }
+    return u;
+  }
+  static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
+    weights_of(unpack(row, blocks, block), w);
+  }
+
+  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
+    Format::words(row, blocks, block, w);
+    subtract_from_bytes<Offset>(w);
+  }
+  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
+                                                  float) {
+    return fmaf(s.d * x_scale, static_cast<float>(v[0] * s.half[0] + v[1] * s.half[1]), sum);
+  }
+
+  template <int Words>
+  static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
+                                              const Activation<Words>& x) {
+    uint32_t w[8];
+    Format::words(row, blocks, block, w);
+    const int v[] = {dot_words<0, 4>(w, x, -Offset * x.sum[0]), dot_words<4, 4>(w, x, -Offset * x.sum[1])};
+    return combine(sum, scale(row, blocks, block), v, x.scale, 0.f);
   }
 };
 

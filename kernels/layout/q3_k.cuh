@@ -2,15 +2,12 @@
 //   [8 B low two bits] x blocks   [4 B third bit] x blocks   [2 x int8 scale] x blocks   [f16 d] x blocks / 8
 // Byte b of the low parts has bits 2 i and 2 i + 1 of words i and i + 4; of the third bits, bit i of word i.
 #pragma once
-#include "layout/activation.cuh"
+#include "layout/blocks.cuh"
 
 namespace LANE_NAMESPACE {
 
-struct RepackedQ3_K {
-  static constexpr int kStoredElements = 256, kStoredBytes = 110, kBytes256 = 114;
-  static constexpr bool kFloat = false;
-  static constexpr int kParts = 2;  // of a block, each with an integer sum of its own
-  static constexpr bool kSums = true;
+struct RepackedQ3_K : RepackedHalfBlocks<RepackedQ3_K, 4> {
+  static constexpr int kStoredElements = 256, kStoredBytes = 110, kBytes256 = 114, kCodeBytes = 12;
   static constexpr float kTop = 32512.f;  // |sum of both halves| <= 2 * 32 * 16 * 4 * 32512 < 2^31
 
   static __device__ int stored_scale(const uint8_t* packed, int s) {
@@ -28,8 +25,8 @@ struct RepackedQ3_K {
     store_as(row + 8 * block, make_uint2(low[0], low[1]));
     store_as(row + 8 * blocks + 4 * block, high);
     for (int half = 0; half < 2; half++)
-      row[12 * blocks + 2 * block + half] = static_cast<uint8_t>(stored_scale(super + 96, 2 * b + half));
-    if (b == 0) store_as(row + 14 * blocks + block / 4, load_short(super + 108));
+      row[kCodeBytes * blocks + 2 * block + half] = static_cast<uint8_t>(stored_scale(super + 96, 2 * b + half));
+    if (b == 0) store_as(row + (kCodeBytes + 2) * blocks + block / 4, load_short(super + 108));
   }
 
   static __device__ __forceinline__ void words(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
@@ -38,49 +35,6 @@ struct RepackedQ3_K {
     LANE_UNROLL
     for (int i = 0; i < 8; i++)
       w[i] = ((i < 4 ? low.x : low.y) >> 2 * (i % 4) & 0x03030303) | (high >> i & 0x01010101) << 2;
-  }
-  /// One integer scale a half of the block.
-  struct Scale {
-    float d;
-    int16_t half[2];
-  };
-  static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const uint8_t* half = row + 12 * blocks + 2 * block;
-    return {load_half(row + 14 * blocks + 2 * (block >> 3)),
-            {static_cast<int8_t>(half[0]), static_cast<int8_t>(half[1])}};
-  }
-  static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
-    uint32_t w[8];
-    words(row, blocks, block, w);
-    UnpackedBlock u;
-    bytes_of_words(w, 4, u.code);
-    const Scale s = scale(row, blocks, block);
-    for (int half = 0; half < 2; half++) {
-      u.scale[half] = s.d * static_cast<float>(s.half[half]);
-      u.minimum[half] = 0;
-    }
-    return u;
-  }
-  static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
-    weights_of(unpack(row, blocks, block), w);
-  }
-
-  static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
-    words(row, blocks, block, w);
-    subtract_from_bytes<4>(w);
-  }
-  static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
-                                                  float) {
-    return fmaf(s.d * x_scale, static_cast<float>(v[0] * s.half[0] + v[1] * s.half[1]), sum);
-  }
-
-  template <int Words>
-  static __device__ __forceinline__ float add(float sum, const uint8_t* row, int blocks, int block,
-                                              const Activation<Words>& x) {
-    uint32_t w[8];
-    words(row, blocks, block, w);
-    const int v[] = {dot_words<0, 4>(w, x, -4 * x.sum[0]), dot_words<4, 4>(w, x, -4 * x.sum[1])};
-    return combine(sum, scale(row, blocks, block), v, x.scale, 0.f);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/batch_as_alone.h"
 #include "kernels/compiled_case.h"
 #include "kernels/schedule_executor.h"
 
@@ -104,29 +105,10 @@ TEST_P(TensorAttention, ComputesAChunkAsTheLaunchesKeptApartAndAsSmallerChunks) 
   EXPECT_EQ(one.state(0), several.state(0));
 }
 
-/// Three sequences at different positions, in slots out of order: each gets the bits it gets alone.
 TEST_P(TensorAttention, GivesEachSequenceOfABatchTheBitsItGetsAlone) {
   const CompiledCase model = compiled(GetParam(), {{FormKind::Decode, 1}, {FormKind::Batch, 3}}, 64);
-  const Schedule &decode = model.schedules[0], &batch = model.schedules[1];
-  ASSERT_EQ(splits_of(decode), splits_of(batch));
-  ScheduleExecutor alone(model.checkpoint, model.weights, decode.state_stride, 3);
-  ScheduleExecutor together(model.checkpoint, model.weights, decode.state_stride, 3);
-  const std::vector<int> ids = model.all_ids(), lengths = {5, 0, 19}, slots = {2, 0, 1};
-  std::vector<int> tokens;
-  for (size_t s = 0; s < 3; s++) {
-    for (int p = 0; p < lengths[s]; p++) {
-      alone.run(decode, {ids[size_t(p)]}, {p}, {slots[s]});
-      together.run(decode, {ids[size_t(p)]}, {p}, {slots[s]});
-    }
-    tokens.push_back(ids[size_t(lengths[s])]);
-  }
-  const auto all = together.run(batch, tokens, lengths, slots);
-  const size_t row = size_t(batch.vocabulary);
-  for (size_t s = 0; s < 3; s++) {
-    const auto mine = alone.run(decode, {tokens[s]}, {lengths[s]}, {slots[s]});
-    EXPECT_EQ(std::memcmp(mine.logits.data(), &all.logits[s * row], row * sizeof(float)), 0) << "sequence " << s;
-    EXPECT_EQ(alone.state(slots[s]), together.state(slots[s])) << "sequence " << s;
-  }
+  ASSERT_EQ(splits_of(model.schedules[0]), splits_of(model.schedules[1]));
+  expect_batch_as_alone(model);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorAttention, testing::ValuesIn(architectures()), [](const auto& tested) {
