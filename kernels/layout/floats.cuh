@@ -10,20 +10,44 @@ struct FloatActivation {
   float4 x[8];
 };
 
+/// Two floats rounded to the weights' type in one word, the first in the low bits; and what the rounding left, rounded
+/// likewise.
+struct WordPair {
+  uint32_t first, rest;
+};
+
 struct HalfWeight {
+  static constexpr bool kBfloat = false;
   static __device__ __forceinline__ float2 pair(uint32_t bits) {
     return make_float2(__half2float(__ushort_as_half(static_cast<uint16_t>(bits))),
                        __half2float(__ushort_as_half(static_cast<uint16_t>(bits >> 16))));
   }
+  static __device__ __forceinline__ uint32_t word(float low, float high) {
+    return static_cast<uint32_t>(__half_as_ushort(__float2half(high))) << 16 | __half_as_ushort(__float2half(low));
+  }
 };
 struct BfloatWeight {
+  static constexpr bool kBfloat = true;
   static __device__ __forceinline__ float2 pair(uint32_t bits) {
     return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xFFFF0000));
   }
+  /// To the nearest, to even; what is not finite may become another such.
+  static __device__ __forceinline__ uint32_t round(float v) {
+    const uint32_t bits = __float_as_uint(v);
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  }
+  static __device__ __forceinline__ uint32_t word(float low, float high) { return round(high) << 16 | round(low); }
 };
+template <class Weight>
+__device__ __forceinline__ WordPair split_pair(float low, float high) {
+  const uint32_t first = Weight::word(low, high);
+  const float2 kept = Weight::pair(first);
+  return {first, Weight::word(low - kept.x, high - kept.y)};
+}
 
 template <class Weight>
 struct RepackedFloats {
+  using Words = Weight;
   static constexpr int kStoredElements = 1, kStoredBytes = 2, kBytes256 = 512;
   static constexpr bool kFloat = true, kSums = false;
   static constexpr float kTop = 1;  // activations are not quantized
