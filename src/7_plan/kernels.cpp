@@ -67,6 +67,13 @@ constexpr std::array kKernels = {
     Kernel{"batched_gated_product", "ops/batched_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},
+    Kernel{"split_vectors", "ops/split_vectors.cuh",
+           "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
+    Kernel{"wide_product", "ops/wide_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens"},
+    Kernel{"wide_gated_product", "ops/wide_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens"},
     Kernel{.name = "repacked_row_lookup",
            .file = "layout/row_lookup.cuh",
            .parameters = "float* out, const uint8_t* w, const int* ids, int count, int columns, int rows",

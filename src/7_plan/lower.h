@@ -40,6 +40,7 @@ class Lowering {
     const RepackedFormat* layout;
     int columns, words;
     bool gated;
+    int tile;  // tokens go by so many
     int64_t bytes;
     bool operator==(const VectorsOf&) const = default;
   };

@@ -1,63 +1,116 @@
-// Launches of products of float weights with several tokens: ops/batched_product.cuh. Their vectors are made by a
-// launch before them, once for all products that read them.
+// Launches of products of float weights with several tokens. Their vectors are made by a launch before them, once for
+// all products that read them. A batch's have the bits of each sequence alone (ops/batched_product.cuh), and so have a
+// short chunk's; a long chunk's are the tensor cores' (ops/wide_product.cuh).
 #include <algorithm>
 
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
 #include "ops/batched_geometry.h"
+#include "ops/wide_geometry.h"
 
 namespace lane {
 namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
-/// A product as the kernels see it.
-struct Shared {
-  const Placement* matrix;
-  const RepackedFormat* repacked;
-  int columns, tokens;
-  kernels::BatchedGeometry geometry;
+/// A product as the planner asks for its geometry.
+struct Problem {
+  int columns, bytes_256, rows, tokens;
+  bool gated;
+  const Chip& chip;
 };
-Shared shared(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
-  const Placement& p = to.weights().placements[size_t(product.operands[0].index)];
-  Shared s{&p, find_repacked(*p.format), int(p.shape.columns), int(x.shape.rows), {}};
-  s.geometry = kernels::batched_geometry(s.columns, s.repacked->bytes_256, int(p.shape.rows), s.tokens, gated,
-                                         to.chip().multiprocessors, to.chip().shared_bytes);
-  return s;
+
+/// How a kernel of the family is launched.
+struct Geometry {
+  Dim3 grid;
+  int threads, shared_bytes;
+  std::vector<int> template_arguments;  // behind the columns
+  std::vector<Arg> arguments;           // behind rows and tokens
+  bool fits;
+};
+Geometry batched(const Problem& p) {
+  const kernels::BatchedGeometry g = kernels::batched_geometry(p.columns, p.bytes_256, p.rows, p.tokens, p.gated,
+                                                               p.chip.multiprocessors, p.chip.shared_bytes);
+  return {dim(g.grid_x, g.grid_y),           g.threads, g.shared_bytes, {}, {int64_t(g.ring)},
+          has_shared(g, p.chip.shared_bytes)};
+}
+Geometry wide(const Problem& p) {
+  const kernels::WideGeometry g = kernels::wide_geometry(p.rows, p.tokens, p.gated, p.chip.multiprocessors);
+  const bool computes = p.chip.wgmma || p.chip.capability == 0;  // the host chip has a portable body
+  return {dim(g.grid_x, g.grid_y), g.threads, g.shared_bytes,
+          {g.groups, g.tiles},     {},        computes && has_shared(g, p.chip.shared_bytes)};
 }
 
-/// `x`, normed where `around` has a norm, as the kernel takes it.
-Arg vectors_of(Lowering& to, const StepOp& around, const Ref& x, const Shared& s, bool gated) {
-  return to.vectors(around, x,
-                    {"float_vectors", s.repacked, s.columns, kernels::kFloatActivations, gated,
-                     int64_t(kernels::float_vectors_bytes(s.columns, s.tokens))});
+struct Family {
+  std::string_view product, gated, vectors;
+  int tile;  // tokens of the vectors
+  size_t (*vectors_bytes)(int columns, int tokens);
+  Geometry (*geometry)(const Problem&);
+  int least_tokens;
+  bool decode_bits;  // a batch wants them
+};
+// The first that fits is taken.
+constexpr Family kFamilies[] = {
+    {"wide_product", "wide_gated_product", "split_vectors", kernels::kWideTokens, kernels::split_vectors_bytes, wide,
+     kernels::kWideLeastTokens, false},
+    {"batched_product", "batched_gated_product", "float_vectors", kernels::kTokenGroup, kernels::float_vectors_bytes,
+     batched, 2, true},
+};
+
+const Placement& matrix_of(const Lowering& to, const StepOp& product) {
+  return to.weights().placements[size_t(product.operands[0].index)];
+}
+Problem problem(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
+  const Placement& p = matrix_of(to, product);
+  return {int(p.shape.columns),
+          find_repacked(*p.format)->bytes_256,
+          int(p.shape.rows),
+          int(x.shape.rows),
+          gated,
+          to.chip()};
 }
 
-void launch(Lowering& to, const StepOp& around, std::string_view kernel, const Shared& s, std::vector<Arg> args) {
-  args.insert(args.end(), {s.matrix->shape.rows, int64_t(s.tokens), int64_t(s.geometry.ring)});
-  Launch& made =
-      to.launch(around, kernel, dim(s.geometry.grid_x, s.geometry.grid_y), dim(s.geometry.threads), std::move(args));
-  made.template_arguments = {std::string(s.repacked->name), std::to_string(s.columns)};
-  made.includes = {std::string(s.repacked->file)};
-  made.shared_bytes = uint32_t(s.geometry.shared_bytes);
+/// Null where no family takes the product.
+const Family* family(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
+  const Problem p = problem(to, product, x, gated);
+  for (const Family& f : kFamilies)
+    if (p.tokens >= f.least_tokens && (f.decode_bits || to.sequences() == 1) && f.geometry(p).fits) return &f;
+  return nullptr;
+}
+
+/// `around` says the vectors' norm; `matrices`, `after_vectors`: the kernel's arguments before and behind the vectors.
+void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x, bool gated,
+                  std::vector<Arg> matrices, std::vector<Arg> after_vectors) {
+  const Family& f = *family(to, product, x, gated);
+  const Problem p = problem(to, product, x, gated);
+  const Geometry g = f.geometry(p);
+  const RepackedFormat& repacked = *find_repacked(*matrix_of(to, product).format);
+  std::vector<Arg> args = std::move(matrices);
+  args.push_back(to.vectors(around, x,
+                            {f.vectors, &repacked, p.columns, kernels::kFloatActivations, gated, f.tile,
+                             int64_t(f.vectors_bytes(p.columns, p.tokens))}));
+  args.insert(args.end(), after_vectors.begin(), after_vectors.end());
+  args.insert(args.end(), {int64_t(p.rows), int64_t(p.tokens)});
+  args.insert(args.end(), g.arguments.begin(), g.arguments.end());
+  Launch& made = to.launch(around, gated ? f.gated : f.product, g.grid, dim(g.threads), std::move(args));
+  made.template_arguments = {std::string(repacked.name), std::to_string(p.columns)};
+  for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
+  made.includes = {std::string(repacked.file)};
+  made.shared_bytes = uint32_t(g.shared_bytes);
 }
 
 void lower_one(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x) {
-  const Shared s = shared(to, product, x, false);
-  const Arg vectors = vectors_of(to, around, x, s, false);
-  launch(to, around, "batched_product", s,
-         {to.out(product.result), to.in(product.operands[0]), vectors, to.in(product.parts.bias),
-          to.in(product.parts.residual)});
+  lower_shared(to, around, product, x, false, {to.out(product.result), to.in(product.operands[0])},
+               {to.in(product.parts.bias), to.in(product.parts.residual)});
 }
 
 }  // namespace
 
 bool shares_floats(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated) {
-  return x.shape.rows > 1 && std::all_of(products.begin(), products.end(), [&](const StepOp* product) {
-           const Shared s = shared(to, *product, x, gated);
-           return activation_words(to.options(), *s.matrix->format) == kernels::kFloatActivations &&
-                  kernels::has_shared(s.geometry, to.chip().shared_bytes);
-         });
+  return std::all_of(products.begin(), products.end(), [&](const StepOp* product) {
+    return activation_words(to.options(), *matrix_of(to, *product).format) == kernels::kFloatActivations &&
+           family(to, *product, x, gated) != nullptr;
+  });
 }
 
 void lower_float_product(Lowering& to, const StepOp& op) { lower_one(to, op, op, op.operands[1]); }
@@ -67,13 +120,9 @@ void lower_float_products(Lowering& to, const StepOp& op) {
 }
 
 void lower_float_gated_product(Lowering& to, const StepOp& op) {
-  const Ref& x = op.operands[0];
   const StepOp &gate = op.members[0], &up = op.members[1];
-  const Shared s = shared(to, gate, x, true);
-  const Arg vectors = vectors_of(to, op, x, s, true);
-  launch(to, op, "batched_gated_product", s,
-         {to.out(op.result), to.in(gate.operands[0]), to.in(up.operands[0]), vectors,
-          int64_t(op.kind == OpKind::GeluGate)});
+  lower_shared(to, op, gate, op.operands[0], true, {to.out(op.result), to.in(gate.operands[0]), to.in(up.operands[0])},
+               {int64_t(op.kind == OpKind::GeluGate)});
 }
 
 }  // namespace lane

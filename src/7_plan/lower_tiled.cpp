@@ -38,7 +38,8 @@ void specialize(Launch& launch, const Tiled& t) {
 /// `x`, normed where `around` has a norm, as `t`'s kernel takes it.
 Arg vectors_of(Lowering& to, const StepOp& around, const Ref& x, const Tiled& t, bool gated) {
   const size_t bytes = kernels::quantized_vectors_bytes(t.columns, t.words, int(x.shape.rows));
-  return to.vectors(around, x, {"quantize_vectors", t.repacked, t.columns, t.words, gated, int64_t(bytes)});
+  return to.vectors(around, x,
+                    {"quantize_vectors", t.repacked, t.columns, t.words, gated, kernels::kTokenGroup, int64_t(bytes)});
 }
 
 void lower_one(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x) {
@@ -83,10 +84,9 @@ Arg Lowering::vectors(const StepOp& op, const Ref& x, const VectorsOf& of) {
       return whole(known.buffer, Access::Read);
   const int tokens = int(x.shape.rows);
   const int buffer = scratch(step_.arrays[size_t(x.index)].name + ".vectors", of.bytes);
-  const int64_t groups = ceil_div(tokens, kernels::kTokenGroup);
   StepOp none;
   none.ops = op.ops;
-  Launch& made = launch(none, of.kernel, dim(groups * kernels::kTokenGroup),
+  Launch& made = launch(none, of.kernel, dim(ceil_div(tokens, of.tile) * of.tile),
                         dim(32 * kernels::streamed_warps(of.columns, of.gated)),
                         {whole(buffer, Access::Write), in(x), in(op.parts.norm), op.parts.epsilon, int64_t(tokens)});
   made.template_arguments = {std::string(of.layout->name), std::to_string(of.columns)};

@@ -201,6 +201,26 @@ TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {
   EXPECT_FALSE(launches(model.schedules[1], "streamed_"));
 }
 
+/// A long chunk of float weights is the tensor cores': not the bits of decode steps, but within their bound.
+class FloatWeights : public StreamedSchedule {};
+TEST_P(FloatWeights, PrefillInALongChunkWhatTheyDecode) {
+  const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, int(kContext)}});
+  const Schedule &decode = model.schedules[0], &prefill = model.schedules[1];
+  ASSERT_TRUE(launches(prefill, "wide_product") && launches(prefill, "wide_gated_product"));
+  std::vector<int> ids = model.all_ids();
+  while (int64_t(ids.size()) < kContext) ids.push_back(ids[ids.size() - 20]);
+  ids.resize(size_t(kContext));
+  ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
+  ScheduleExecutor chunked(model.checkpoint, model.weights, decode.state_stride, 1);
+  ScheduleExecutor::Outcome last;
+  for (int position = 0; position < int(kContext); position++)
+    last = stepwise.run(decode, {ids[size_t(position)]}, {position}, {0});
+  const ScheduleExecutor::Outcome chunk = chunked.run(prefill, ids, {0}, {0});
+  ASSERT_EQ(chunk.logits.size(), last.logits.size());
+  for (size_t i = 0; i < last.logits.size(); i++) ASSERT_NEAR(chunk.logits[i], last.logits[i], kTolerance) << i;
+}
+INSTANTIATE_TEST_SUITE_P(All, FloatWeights, testing::Values("llama-bf16", "llama-f16"), test_name);
+
 INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
                          testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m", "llama-bf16",
                                          "llama-f16", "llama-iq4_nl", "llama-iq4_xs", "llama-q3_k", "llama-q4_0",
