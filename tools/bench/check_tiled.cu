@@ -58,30 +58,6 @@ void enqueue_tiled_gated(cudaStream_t stream, const Chip& chip, float* out, cons
                                up, t.quantized, gelu, rows, t.count, g.ring));
 }
 
-/// A repacked matrix of noise.
-template <class L>
-struct Noise {
-  Noise(int rows_, int columns, uint32_t seed)
-      : rows(rows_), repacked(repacked_bytes(L::kBytes256, static_cast<size_t>(rows_), columns), false) {
-    const lane::Format& f = lane::format(kFormat<L>);
-    const size_t elements = static_cast<size_t>(rows) * static_cast<size_t>(columns);
-    Array<uint8_t> stored(f.row_bytes(elements), false);
-    fill_with_noise(f, stored.data(), elements, seed, nullptr);
-    enqueue_repack<L>(nullptr, repacked.data(), stored.data(), 0, rows, rows, columns);
-    BENCH_CHECK(cudaDeviceSynchronize());
-  }
-  int rows;
-  Array<uint8_t> repacked;
-};
-
-std::vector<float> normal_values(size_t n, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> v(n);
-  for (auto& x : v) x = normal(random);
-  return v;
-}
-
 int failures = 0;
 void report(const char* what, std::string_view format, int columns, int tokens, const Array<float>& got,
             const Array<float>& expected) {

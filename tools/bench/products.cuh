@@ -40,6 +40,30 @@ void enqueue_repack(cudaStream_t stream, uint8_t* out, const uint8_t* stored, in
                      rows, columns));
 }
 
+/// A repacked matrix of noise.
+template <class L>
+struct Noise {
+  Noise(int rows_, int columns, uint32_t seed)
+      : rows(rows_), repacked(repacked_bytes(L::kBytes256, static_cast<size_t>(rows_), columns), false) {
+    const lane::Format& f = lane::format(kFormat<L>);
+    const size_t elements = static_cast<size_t>(rows) * static_cast<size_t>(columns);
+    Array<uint8_t> stored(f.row_bytes(elements), false);
+    fill_with_noise(f, stored.data(), elements, seed, nullptr);
+    enqueue_repack<L>(nullptr, repacked.data(), stored.data(), 0, rows, rows, columns);
+    BENCH_CHECK(cudaDeviceSynchronize());
+  }
+  int rows;
+  Array<uint8_t> repacked;
+};
+
+inline std::vector<float> normal_values(size_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(n);
+  for (auto& x : v) x = normal(random);
+  return v;
+}
+
 struct Vector {
   const float *x, *norm = nullptr;
   float epsilon = 1e-6f;
