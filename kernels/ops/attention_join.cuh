@@ -1,0 +1,133 @@
+// What split attention sums apart, joined: a block's warps, and then the blocks that share a head's context. S is a
+// SplitShape of ops/attention_split.cuh.
+#pragma once
+#include "base/arrive.cuh"
+#include "base/keep_loop.h"
+#include "base/warp.cuh"
+#include "ops/attention_score.cuh"
+#include "ops/attention_split_geometry.h"
+
+namespace LANE_NAMESPACE {
+
+/// What warps or splits summed: `count` runs of [Heads][ValueWidth] values, then their greatest scores and sums of
+/// weights.
+template <class S>
+struct SplitRuns {
+  float* floats;
+  int count;
+  __device__ __forceinline__ float* values(int run, int h) const {
+    return floats + run * S::kValues + h * S::kValueWidth;
+  }
+  __device__ __forceinline__ float* most(int run) const { return floats + count * S::kValues + run * 2 * S::kHeads; }
+  __device__ __forceinline__ float* sum(int run) const { return most(run) + S::kHeads; }
+};
+
+/// The warps' runs joined into `to`, [Heads][ValueWidth], in their order. Where that is a run of several, its greatest
+/// scores and sums of weights are written too; else the values are finished. Each thread weighs the runs by itself:
+/// there are few, and a barrier costs more.
+template <class S>
+__device__ __forceinline__ void join_warps(float* to, const SplitRuns<S>& runs, const float* sinks, float* joined_most,
+                                           float* joined_sum) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
+    const int h = i / (S::kValueWidth / 4);
+    const float sink = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY;
+    float most = sink, share[S::kWarps];
+    LANE_UNROLL
+    for (int w = 0; w < S::kWarps; w++) share[w] = runs.most(w)[h], most = fmaxf(most, share[w]);
+    float sum = sinks ? fast_exp2(sink - most) : 0.f;
+    float4 v = make_float4(0, 0, 0, 0);
+    LANE_UNROLL
+    for (int w = 0; w < S::kWarps; w++) {
+      const float s = share[w] == -INFINITY ? 0.f : fast_exp2(share[w] - most);
+      const float4 x = reinterpret_cast<const float4*>(runs.values(w, 0))[i];
+      sum = fmaf(s, runs.sum(w)[h], sum);
+      v.x = fmaf(s, x.x, v.x), v.y = fmaf(s, x.y, v.y), v.z = fmaf(s, x.z, v.z), v.w = fmaf(s, x.w, v.w);
+    }
+    const float f = joined_most ? 1.f : __fdividef(1.f, sum);
+    reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
+    if (joined_most && i % (S::kValueWidth / 4) == 0) joined_most[h] = most, joined_sum[h] = sum;
+  }
+}
+
+/// The share of each split's run in the whole, `shares` [Heads][2 * count] in shared memory (the second half of a
+/// head's is scratch), and each head's factor that finishes its values: a warp a head.
+template <class S>
+__device__ __forceinline__ void weigh_splits(const SplitRuns<S>& runs, float* shares, float* factors,
+                                             const float* sinks) {
+  LANE_KEEP_LOOP
+  for (int h = warp_index(); h < S::kHeads; h += S::kWarps) {
+    float most = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY, sum = 0;
+    const float sink = most;
+    float *share = shares + h * 2 * runs.count, *sums = share + runs.count;
+    LANE_UNROLL_4
+    for (int i = lane_index(); i < runs.count; i += 32) {
+      share[i] = __ldcg(runs.most(i) + h), sums[i] = __ldcg(runs.sum(i) + h);
+      most = fmaxf(most, share[i]);
+    }
+    most = warp_max(most);
+    LANE_KEEP_LOOP
+    for (int i = lane_index(); i < runs.count; i += 32) {
+      share[i] = share[i] == -INFINITY ? 0.f : fast_exp2(share[i] - most);
+      sum = fmaf(share[i], sums[i], sum);
+    }
+    sum = warp_sum(sum);
+    if (sinks) sum += fast_exp2(sink - most);
+    if (lane_index() == 0) factors[h] = __fdividef(1.f, sum);
+  }
+  __syncthreads();
+}
+
+/// Joins the splits' runs into `to`, [Heads][ValueWidth]: each value's runs in their order, kSplitBatch of them on
+/// their way at once.
+template <class S>
+__device__ __forceinline__ void join_splits(float* to, const SplitRuns<S>& runs, const float* shares,
+                                            const float* factors) {
+  LANE_KEEP_LOOP
+  for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
+    const int h = i / (S::kValueWidth / 4);
+    float4 v = make_float4(0, 0, 0, 0);
+    LANE_KEEP_LOOP
+    for (int first = 0; first < runs.count; first += kSplitBatch) {
+      float4 x[kSplitBatch];
+      LANE_UNROLL
+      for (int b = 0; b < kSplitBatch; b++)
+        x[b] = __ldcg(reinterpret_cast<const float4*>(runs.values(min(first + b, runs.count - 1), 0)) + i);
+      LANE_UNROLL
+      for (int b = 0; b < kSplitBatch; b++) {
+        const float share = first + b < runs.count ? shares[h * 2 * runs.count + first + b] : 0.f;
+        v.x = fmaf(share, x[b].x, v.x), v.y = fmaf(share, x[b].y, v.y);
+        v.z = fmaf(share, x[b].z, v.z), v.w = fmaf(share, x[b].w, v.w);
+      }
+    }
+    const float f = factors[h];
+    reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
+  }
+}
+
+/// Whether this block is the last of `active` to arrive: what the others wrote before can then be read.
+__device__ __forceinline__ bool arrives_last(int* arrived, int active) {
+  __shared__ int last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = arrive(arrived) == active - 1;
+    if (last) *arrived = 0;
+  }
+  __syncthreads();
+  return last;
+}
+
+/// The block's warps, joined: straight into `out` where there is one split, else through `splits` and the last block.
+template <class S>
+__device__ __forceinline__ void finish_split(const SplitRuns<S>& warps, const SplitRuns<S>& splits, int split,
+                                             float* out, int* arrived, const float* sinks) {
+  const bool alone = splits.count == 1;
+  join_warps(alone ? out : splits.values(split, 0), warps, alone ? sinks : nullptr,
+             alone ? nullptr : splits.most(split), alone ? nullptr : splits.sum(split));
+  if (alone || !arrives_last(arrived, splits.count)) return;
+  __shared__ float factors[S::kHeads];
+  weigh_splits(splits, warps.floats, factors, sinks);
+  join_splits(out, splits, warps.floats, factors);
+}
+
+}  // namespace LANE_NAMESPACE
