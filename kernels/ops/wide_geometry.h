@@ -21,7 +21,6 @@ constexpr int kWideTokens = 64;     // of a tile
 constexpr int kWideGroupRows = 64;  // of four warps
 constexpr int kWideColumns = 64;    // of a step
 constexpr int kWideTileBytes = 64 * kWideColumns * 2;
-constexpr int kWideLeastTokens = 64;  // fewer are faster by ops/batched_product.cuh
 
 LANE_ANYWHERE constexpr int64_t split_tile_bytes(int columns) {
   return int64_t{columns} / kWideColumns * (2 * kWideTileBytes) + 4 * kWideTokens;

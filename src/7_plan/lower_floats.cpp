@@ -13,6 +13,8 @@ namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
+constexpr int kLeastWideTokens = 64;  // fewer take longer on tensor cores
+
 /// A product as the planner asks for its geometry.
 struct Problem {
   int columns, bytes_256, rows, tokens;
@@ -52,7 +54,7 @@ struct Family {
 // The first that fits is taken.
 constexpr Family kFamilies[] = {
     {"wide_product", "wide_gated_product", "split_vectors", kernels::kWideTokens, kernels::split_vectors_bytes, wide,
-     kernels::kWideLeastTokens, false},
+     kLeastWideTokens, false},
     {"batched_product", "batched_gated_product", "float_vectors", kernels::kTokenGroup, kernels::float_vectors_bytes,
      batched, 2, true},
 };
