@@ -38,8 +38,8 @@ __device__ inline void gather_choices(int* order, const int* ids, int choices, i
   }
 }
 
-/// `order` takes `choices`, `expert` `groups` and `first` groups + 1 integers. Launch: one block of any warps; dynamic
-/// shared memory for an integer an expert.
+/// `order` takes `choices`, `expert` `groups` and `first` groups + 1 integers; the expert of an empty group is 0. Grid:
+/// any number of blocks of any warps, which share the experts; dynamic shared memory for an integer an expert.
 __global__ void group_choices(int* order, int* expert, int* first, const int* ids, int choices, int experts,
                               int groups) {
   follow_producer();
@@ -50,7 +50,8 @@ __global__ void group_choices(int* order, int* expert, int* first, const int* id
   for (int i = threadIdx.x; i < choices; i += threads)
     atomicAdd(chosen_by + ids[i], 1);  // a sum of integers: any order
   __syncthreads();
-  for (int e = warp_index(); e < experts; e += warps) {
+  const int first_warp = static_cast<int>(blockIdx.x) * warps + warp_index();
+  for (int e = first_warp; e < experts; e += static_cast<int>(gridDim.x) * warps) {
     if (chosen_by[e] == 0) continue;
     const GroupsBefore before = groups_before(chosen_by, e);
     if (lane_index() == 0) {
@@ -59,9 +60,12 @@ __global__ void group_choices(int* order, int* expert, int* first, const int* id
     }
     gather_choices(order + before.choices, ids, choices, e);
   }
-  if (warp_index() != 0) return;
+  if (first_warp != 0) return;
   const GroupsBefore all = groups_before(chosen_by, experts);
-  for (int g = all.groups + lane_index(); g <= groups; g += kWarpLanes) first[g] = choices;
+  for (int g = all.groups + lane_index(); g <= groups; g += kWarpLanes) {
+    first[g] = choices;
+    if (g < groups) expert[g] = 0;
+  }
 }
 
 }  // namespace LANE_NAMESPACE

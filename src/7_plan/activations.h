@@ -1,5 +1,6 @@
 // How products see their activations, and what a block's shared memory holds of them: as kernels/fused/activations.cuh.
 #pragma once
+#include "lane/chip.h"
 #include "lane/formats.h"
 #include "lane/graph.h"
 #include "lane/options.h"
@@ -33,6 +34,9 @@ constexpr int64_t prepared_bytes(ActivationKind kind, const Shape& x) {
   }
   return 0;
 }
+
+/// What a block of a grouped product takes for activation rows, at most: two blocks fit a multiprocessor.
+inline int64_t grouped_shared_bytes(const Chip& chip) { return chip.shared_bytes / 2; }
 
 constexpr bool fits_prepared(ActivationKind kind, const Shape& x) {
   return x.rows <= kMostPreparedTokens && prepared_bytes(kind, x) <= kPreparedBytes;

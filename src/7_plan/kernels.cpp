@@ -177,12 +177,12 @@ constexpr std::array kKernels = {
            "int* order, int* expert, int* first, const int* ids, int choices, int experts, int groups"},
     Kernel{"grouped_product", "fused/grouped_experts.cuh",
            "float* out, const uint8_t* w, const float* bias, const uint8_t* x, const int* order, const int* expert, "
-           "const int* first, int choices, int rows, int columns, int x_rows"},
+           "const int* first, int choices, int rows, int columns, int words, int x_rows, int part"},
     Kernel{
         "grouped_gated_product", "fused/grouped_experts.cuh",
         "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias, const float* "
         "up_bias, const uint8_t* x, const int* order, const int* expert, const int* first, float limit, float slope, "
-        "int choices, int rows, int columns, int x_rows"},
+        "int choices, int rows, int columns, int words, int x_rows, int part"},
     Kernel{"convolve", "fused/convolution.cuh",
            "float* out, uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, int "
            "count, int channels, int taps, int rows_per_sequence, int run"},

@@ -21,17 +21,30 @@ Groups groups_of(Lowering& to, const StepOp& op, const Ref& chosen, int64_t expe
   return {part(0), part(choices), part(choices + most), choices, most};
 }
 
+/// Activation rows that a block of a grouped product keeps, and what a row takes. No group has more than the tokens.
+struct Part {
+  int64_t rows, row_bytes;
+};
+Part part_of(const Lowering& to, const Format& format, int64_t columns, const Ref& chosen) {
+  constexpr int64_t kMostRows = 8;  // with 16, fewer blocks fit a multiprocessor: slower by a fifth on an H200
+  const int64_t row = prepared_bytes(activation_kind(to.options(), format), {1, 1, columns});
+  const int64_t fit = grouped_shared_bytes(to.chip()) / row;
+  return {std::clamp<int64_t>(fit, 1, std::min(kMostRows, chosen.shape.rows)), row};
+}
+
 void lower_grouped_product(Lowering& to, const StepOp& op) {
   const Matrix m = matrix_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t columns = w.shape.columns;
   const Groups groups = groups_of(to, op, op.operands[2], w.shape.experts);
   const Arg activations = to.activations(op, x, columns, *m.format);
-  Launch& launch = to.launch(op, "grouped_product", dim(product_blocks(m.rows, groups.most, to.chip()), groups.most),
-                             dim(kProductThreads),
-                             {m.out, m.weights, m.bias, activations, groups.order, groups.expert, groups.first,
-                              groups.choices, m.rows, columns, x.shape.elements() / columns});
+  const Part part = part_of(to, *m.format, columns, op.operands[2]);
+  Launch& launch = to.launch(
+      op, "grouped_product", dim(product_blocks(m.rows, groups.most, to.chip()), groups.most), dim(kProductThreads),
+      {m.out, m.weights, m.bias, activations, groups.order, groups.expert, groups.first, groups.choices, m.rows,
+       columns, part.row_bytes / 4, x.shape.elements() / columns, part.rows});
   specialize(to, launch, {m.format});
+  launch.shared_bytes = uint32_t(part.rows * part.row_bytes);
 }
 
 void lower_grouped_gate(Lowering& to, const StepOp& op) {
@@ -40,13 +53,15 @@ void lower_grouped_gate(Lowering& to, const StepOp& op) {
   const int64_t columns = w.shape.columns;
   const Groups groups = groups_of(to, op, op.operands[1], w.shape.experts);
   const Arg activations = to.activations(op, x, columns, *gate.format);
+  const Part part = part_of(to, *gate.format, columns, op.operands[1]);
   Launch& launch =
       to.launch(op, "grouped_gated_product", dim(product_blocks(gate.rows, groups.most, to.chip()), groups.most),
                 dim(kProductThreads),
                 {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, activations, groups.order,
                  groups.expert, groups.first, op.option(OptionKey::Limit), op.option(OptionKey::Slope), groups.choices,
-                 gate.rows, columns, x.shape.elements() / columns});
+                 gate.rows, columns, part.row_bytes / 4, x.shape.elements() / columns, part.rows});
   specialize(to, launch, {gate.format, up.format});
+  launch.shared_bytes = uint32_t(part.rows * part.row_bytes);
   launch.template_arguments.push_back(functor_of(op.kind));
 }
 
@@ -62,7 +77,7 @@ int Lowering::groups(const StepOp& op, const Ref& chosen, int64_t experts) {
   const auto part = [buffer](int64_t at) { return BufferArg{buffer, uint64_t(at) * sizeof(int32_t), Access::Write}; };
   StepOp none;
   none.ops = op.ops;
-  launch(none, "group_choices", dim(1), dim(kWarpThreads * std::min(experts, kMostWarps)),
+  launch(none, "group_choices", dim(ceil_div(experts, kMostWarps)), dim(kWarpThreads * std::min(experts, kMostWarps)),
          {part(0), part(choices), part(choices + most), in(chosen), choices, experts, most})
       .shared_bytes = uint32_t(experts * int64_t(sizeof(int32_t)));
   groups_.push_back({chosen, buffer});

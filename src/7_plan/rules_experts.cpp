@@ -24,7 +24,12 @@ StepOp routed_with_bias(const RuleContext& c) { return routed(c, c.value("b")); 
 
 // expert groups: several tokens' choices by expert. A product keeps the bits of each choice.
 
-bool groups_choices(const RuleContext& c) { return c.value("e").shape.rows > 1 && !c.op("p").parts.grouped; }
+bool groups_choices(const RuleContext& c) {
+  const StepOp& p = c.op("p");
+  const Shape row{1, 1, p.operands[0].shape.columns};
+  return c.value("e").shape.rows > 1 && !p.parts.grouped &&
+         prepared_bytes(kind_of(c, p), row) <= grouped_shared_bytes(c.chip);
+}
 StepOp with_groups(const RuleContext& c) {
   StepOp p = c.op("p");
   p.parts.grouped = true;

@@ -21,7 +21,7 @@ Groups groups_on_device(const std::vector<int>& ids, int experts, int room) {
   const KernelValue values[] = {
       {order.data()},     {expert.data()}, {first.data()}, {chosen.data()}, {nullptr, int64_t(ids.size())},
       {nullptr, experts}, {nullptr, room}};
-  registered_kernel("group_choices").launch({1, 1, 1}, {96, 1, 1}, uint32_t(experts) * 4, values);
+  registered_kernel("group_choices").launch({2, 1, 1}, {96, 1, 1}, uint32_t(experts) * 4, values);
   return {order.values(), expert.values(), first.values()};
 }
 

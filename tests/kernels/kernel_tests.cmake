@@ -23,5 +23,5 @@ lane_kernel_test(attention_test SOURCES attention_split_test.cpp attention_chunk
 lane_kernel_test(schedule_test HOST schedule_test.cpp schedule_attention_test.cpp schedule_delta_test.cpp
                  KERNELS executor LINKS lane_test_support lane_spec)
 lane_kernel_test(sweep_test HOST sweep_test.cpp KERNELS executor LINKS lane_test_support lane_spec lane_reference)
-lane_kernel_test(op_test HOST op_test.cpp kernel_table_test.cpp expert_groups_test.cpp
+lane_kernel_test(op_test SOURCES expert_groups_test.cpp HOST op_test.cpp kernel_table_test.cpp
                  KERNELS executor LINKS lane_test_support lane_reference lane_kernels)
