@@ -64,8 +64,12 @@ __device__ __forceinline__ void wait_copy(CopyBarrier* barrier, uint32_t parity)
   } while (!done);
 }
 
+/// By the whole warp, behind a lane's copy into a slot that the others wait for: nothing here, where waiting does it all.
+__device__ __forceinline__ void await_copying_lane() {}
+
 #else
 
+inline void await_copying_lane() { __syncwarp(); }
 inline void init_copy_barrier(CopyBarrier*) {}
 inline void publish_copy_barriers() {}
 inline void expect_copies(CopyBarrier*, uint32_t) {}

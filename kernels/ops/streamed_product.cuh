@@ -211,6 +211,7 @@ __device__ __forceinline__ void stream_rows(const StreamedTask& task, const Stre
     if (w.lane == 0 && next_copy < total)
       bulk_copy_once(w.ring + slot * slot_bytes, w.source + next_copy, min(slot_bytes, total - next_copy),
                      w.barrier + slot);
+    await_copying_lane();
     next_copy += slot_bytes;
     if (++slot == task.ring) slot = 0, parity ^= 1;
   }

@@ -132,6 +132,7 @@ TEST(StreamedProduct, IsNearAPlainLoop) {
   expect_product<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 2, 2e-4);
   expect_product<RepackedQ5_0, 1152, 2>(FormatId::Q5_0, 75, 1e-4);
   expect_product<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 150, 1e-4);
+  expect_product<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 600, 1e-4);  // a ring of one slot, filled again and again
   expect_product<RepackedQ3_K, 256, 2>(FormatId::Q3_K, 37, 2e-4);
   expect_product<RepackedQ5_K, 512, 2>(FormatId::Q5_K, 21, 2e-4);
   expect_product<RepackedIQ4_XS, 256, 2>(FormatId::IQ4_XS, 21, 2e-4);
