@@ -64,7 +64,8 @@ __device__ __forceinline__ void wait_copy(CopyBarrier* barrier, uint32_t parity)
   } while (!done);
 }
 
-/// By the whole warp, behind a lane's copy into a slot that the others wait for: nothing here, where waiting does it all.
+/// By the whole warp, behind a lane's copy into a slot that the others wait for: nothing here, where waiting does it
+/// all.
 __device__ __forceinline__ void await_copying_lane() {}
 
 #else

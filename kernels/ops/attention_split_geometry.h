@@ -44,7 +44,8 @@ LANE_ANYWHERE constexpr int attention_split_partial_floats(int splits, int heads
 LANE_ANYWHERE constexpr int split_fixed_bytes(int width, int value_width, int heads) {
   const int vectors = (heads + 1) * width + value_width;
   const int sums = attention_split_warps(value_width) * attention_run_floats(heads, value_width);
-  const int bytes = (width + 31) / 32 * 1024 + 2 * (width + value_width) + 4 * (width + (vectors > sums ? vectors : sums));
+  const int bytes =
+      (width + 31) / 32 * 1024 + 2 * (width + value_width) + 4 * (width + (vectors > sums ? vectors : sums));
   return (bytes + 127) / 128 * 128;
 }
 LANE_ANYWHERE constexpr int attention_split_shared_bytes(int width, int value_width, int heads) {

@@ -9,7 +9,9 @@ namespace LANE_NAMESPACE {
 struct F32Cache {
   static constexpr int kElements = 1, kBytes = 4;
   static __host__ __device__ float load(const uint8_t* row, int i) { return reinterpret_cast<const float*>(row)[i]; }
-  static __host__ __device__ void store(uint8_t* row, int i, const float* x) { reinterpret_cast<float*>(row)[i] = x[0]; }
+  static __host__ __device__ void store(uint8_t* row, int i, const float* x) {
+    reinterpret_cast<float*>(row)[i] = x[0];
+  }
 };
 
 struct F16Cache {
