@@ -41,6 +41,7 @@ std::vector<std::string> build_line(const Chip& chip, const std::string& source,
             "-std=c++17",
             "-O3",
             "-march=native",
+            "-ffp-contract=off",  // kernels say where a multiplication and an addition are one: bits depend on it
             "-x",
             "c++",
             source,

@@ -198,7 +198,10 @@ TEST_F(Lanec, UsageIsExitTwo) {
   expect_refusal(compile({"--ctx", "0"}), 2, {"--ctx '0': expected an integer from 1\n"});
   expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes '0': expected a number of bytes from 1"});
   expect_refusal(lanec({"compile", model_, "--emit", "ast"}), 2, {"stage 'ast'", "residence"});
-  expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2, {"form 'b9'"});
+  expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2,
+                 {"form 'b9'; this compile makes 1, "});
+  for (const char* stage : {"arena", "residence", "cu"})
+    expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", stage, "--form", ""}), 2, {"form ''"});
   expect_refusal(compile({"--form", "1"}), 2, {"--form requires --emit"});
   expect_refusal(lanec({"compile", model_, "-o", output_, "--chip", "sm_42"}), 2, {"sm_42", "sm_90", "host"});
 }
@@ -300,6 +303,7 @@ TEST_F(Lanec, BuildSaysWhatItRunsAndFailsWithTheCompiler) {
       run_process({"/usr/bin/env", "CXX=/bin/false", LANEC, "build", model_, "-o", folder_ / "m", "--chip", "host"});
   EXPECT_EQ(outcome.code, 5);
   EXPECT_NE(outcome.err.find("lanec: /bin/false -std=c++17"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" -ffp-contract=off "), std::string::npos) << "bits depend on it";
   EXPECT_NE(outcome.err.find("/bin/false failed (status 1)"), std::string::npos) << outcome.err;
   EXPECT_FALSE(fs::exists(folder_ / "m"));
 }
