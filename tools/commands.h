@@ -7,8 +7,11 @@
 
 namespace lane::tools {
 
+/// The decode step, which every compile makes.
+inline constexpr const char* kFirstForm = "1";
+
 struct CompileArguments {
-  std::string model, output, sidecar, emit, form, from_logos;
+  std::string model, output, sidecar, emit, form = kFirstForm, from_logos;
   bool dry_run = false;
   Options options;
 };

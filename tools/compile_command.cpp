@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "commands.h"
 #include "lane/emit.h"
@@ -43,17 +45,23 @@ std::string stage_text(const CompileArguments& arguments) {
   if (std::find(kStages.begin(), kStages.end(), arguments.emit) == kStages.end()) {
     throw UsageError(fmt::format("stage '{}'; accepted are {}", printable(arguments.emit), fmt::join(kStages, ", ")));
   }
-  const std::string form = arguments.form.empty() ? "1" : arguments.form;
+  // A form that was named must be one of this compile's also where the product is that of all forms.
+  std::set<std::string> forms;
+  std::optional<std::string> whole;
   const StageHook hook = [&](std::string_view stage, std::string_view tag, const std::function<std::string()>& text) {
-    if (stage == arguments.emit && (tag.empty() || tag == form)) throw Found{text()};
+    if (!tag.empty()) forms.emplace(tag);
+    if (stage != arguments.emit) return;
+    if (tag == arguments.form || (tag.empty() && arguments.form == kFirstForm)) throw Found{text()};
+    if (tag.empty()) whole = text();
   };
   try {
     const Lane lane = compile(arguments.model, arguments.options, logos_text(arguments), hook);
-    if (arguments.emit == "cu") return to_text(emit(lane));
+    if (arguments.emit == "cu") whole = to_text(emit(lane));
   } catch (Found& found) {
     return std::move(found.text);
   }
-  throw UsageError(fmt::format("form '{}': this compile makes no such form", printable(form)));
+  if (whole && (arguments.form == kFirstForm || forms.count(arguments.form))) return *whole;
+  throw UsageError(fmt::format("form '{}'; this compile makes {}", printable(arguments.form), fmt::join(forms, ", ")));
 }
 
 /// model.cu has model.lane beside it.

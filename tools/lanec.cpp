@@ -81,7 +81,8 @@ CLI::App* add_compile(CLI::App& app, CompileArguments& a) {
   CLI::Option* emit = command->add_option("--emit", a.emit,
                                           "print a stage's product: gguf, spec, logos, graph, weights, plan, branches, "
                                           "arena, rules, residence or cu");
-  command->add_option("--form", a.form, "the form whose product is printed (default 1)")->needs(emit);
+  command->add_option("--form", a.form, "the form whose product is printed: 1 is the decode step (default 1)")
+      ->needs(emit);
   command->add_flag("--dry-run", a.dry_run, "write nothing; print what the program needs on the device");
   command->final_callback([&a] { compile_command(a); });
   return command;
