@@ -129,10 +129,12 @@ struct Architecture {
   YarnLog yarn_log = YarnLog::Unread;
   Presence sections = Presence::Absent;  // rope.dimension_sections: text positions are equal in all of them
 
-  // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions.
+  // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions; all where the period
+  // is 0.
   Presence window = Presence::Absent;
   int64_t window_default = 0;    // positions, without the key attention.sliding_window
   int64_t window_period = 0;     // without the key attention.sliding_window_pattern; 0: the key is required
+  int64_t window_blocks = 0;     // models of so many blocks alone have windows; 0: of any number
   double window_base = 0;        // default of rope.freq_base_swa; 0: rope.freq_base
   bool window_unscaled = false;  // rotary scaling is for layers without a window
   bool ignores_window = false;   // the files' attention.sliding_window is not used (as their other readers do)

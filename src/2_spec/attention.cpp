@@ -33,16 +33,12 @@ bool is_windowed(const Source& source, const Block& block) {
   if (source.row.window_period == 0)
     source.keys.refuse(kPattern, "no array", "a value for each block: 1 where attention has a window");
   const int64_t period = source.keys.integer(kPattern, {.low = 0}).value_or(source.row.window_period);
-  return period > 0 && block.index % period < period - 1;
+  return period == 0 || block.index % period < period - 1;
 }
 
 // Positions that a layer sees; 0: all.
 int64_t window(const Source& source, const Block& block) {
-  if (source.row.ignores_window) source.keys.ignore("attention.sliding_window");
-  if (source.row.window == Presence::Absent) return 0;
-  const auto key = source.keys.integer("attention.sliding_window", {.low = 0});
-  if (!key && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
-  const int64_t size = key.value_or(source.row.window_default);
+  const int64_t size = window_size(source);
   return size > 0 && is_windowed(source, block) ? size : 0;
 }
 

@@ -44,6 +44,8 @@ std::optional<Norm> layer_norm(const Source& source, const Block& block, std::st
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed);
 /// 0 where the architecture does not read it.
 double yarn_log_multiplier(const Source& source);
+/// Positions that layers with a window see; 0: no layer has one.
+int64_t window_size(const Source& source);
 
 // attention.cpp
 Attention attention(const Source& source, const Block& block);

@@ -30,9 +30,10 @@ LatentAttention latent_sizes(const Source& source, const Block& block) {
   return result;
 }
 
-// YaRN's magnitude, where the scores take it, multiplies queries and keys alike.
+// YaRN's magnitude, where the scores take it, multiplies queries and keys alike. Files that do not say it mean 0.1.
 double score_scale(const Source& source, const LatentAttention& of) {
-  const double multiplier = source.row.yarn_log == YarnLog::Scores ? yarn_log_multiplier(source) : 0;
+  const double said = yarn_log_multiplier(source);
+  const double multiplier = source.row.yarn_log != YarnLog::Scores ? 0 : said != 0 ? said : 0.1;
   const double magnitude = of.rotary.yarn ? 1 + multiplier * std::log(of.rotary.yarn->factor) : 1;
   return magnitude * magnitude / std::sqrt(double(of.plain + of.turned));
 }

@@ -16,7 +16,7 @@ bool is_rotated(const Source& source, const Block& block, bool windowed) {
     case RotaryLayers::All:
       return true;
     case RotaryLayers::Windowed:
-      return windowed || source.keys.integer("attention.sliding_window", {.low = 0}).value_or(0) == 0;
+      return windowed || window_size(source) == 0;
     case RotaryLayers::Finetuned:
       return source.keys.boolean("rope.scaling.finetuned").value_or(true);
   }
@@ -96,6 +96,16 @@ void check_sections(const Source& source, int64_t turned) {
 }
 
 }  // namespace
+
+int64_t window_size(const Source& source) {
+  const bool other_model = source.row.window_blocks != 0 && source.row.window_blocks != source.layers;
+  if (source.row.ignores_window || other_model) source.keys.ignore("attention.sliding_window");
+  if (other_model) source.keys.ignore("attention.sliding_window_pattern");
+  if (source.row.window == Presence::Absent || other_model) return 0;
+  const auto key = source.keys.integer("attention.sliding_window", {.low = 0});
+  if (!key && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
+  return key.value_or(source.row.window_default);
+}
 
 double yarn_log_multiplier(const Source& source) {
   if (source.row.yarn_log == YarnLog::Unread) return 0;

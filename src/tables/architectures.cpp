@@ -81,7 +81,9 @@ constexpr Architecture kArchitectures[] = {
         .rotary_layers = RotaryLayers::Windowed,
         .frequency_factors = true,
         .window = Optional,
+        .window_default = 4096,
         .window_period = 4,
+        .window_blocks = 64,
     },
     {
         .name = "gemma",
@@ -224,6 +226,7 @@ constexpr Architecture kArchitectures[] = {
         .pairing = Pairing::Halves,
         .window = Required,
         .window_base = 10000,
+        .window_unscaled = true,
         .experts = {.layers = ExpertLayers::ByRouter,
                     .gating = Gating::Sigmoid,
                     .normalised = true,

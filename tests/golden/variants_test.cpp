@@ -264,5 +264,63 @@ TEST_P(Variants, ComputeAnotherThingThanTheGolden) {
 INSTANTIATE_TEST_SUITE_P(Models, Variants, testing::ValuesIn(kVariants),
                          [](const auto& variant) { return variant.param.name; });
 
+/// The spec of an edited golden case, as text.
+std::string spec_of(const std::string& name, const std::function<void(json&)>& edit) {
+  json recipe = load_case(name).recipe;
+  edit(recipe);
+  const TempFolder folder;
+  write_checkpoint(recipe, folder / "model.gguf");
+  return to_text(describe_model(read_checkpoint(folder / "model.gguf"), Options()));
+}
+size_t count(const std::string& text, std::string_view what) {
+  size_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) found++;
+  return found;
+}
+
+// What follows was held against llama.cpp's logits, as goldens are.
+
+TEST(Windows, OfMimo2AreNotScaled) {
+  const std::string text = spec_of("mimo2-f32", [](json& r) {
+    set_key(r, "mimo2.rope.scaling.type", "str", "yarn");
+    set_key(r, "mimo2.rope.scaling.factor", "f32", 4.0);
+    set_key(r, "mimo2.rope.scaling.original_context_length", "u32", 16);
+  });
+  EXPECT_GT(count(text, "  window "), 0u);
+  EXPECT_EQ(count(text, " yarn"), count(text, "  rotary ") - count(text, "  window ")) << text;
+}
+
+TEST(Windows, OfAPeriodOfZeroAreInEveryLayer) {
+  const std::string text =
+      spec_of("gemma3-f32", [](json& r) { set_key(r, "gemma3.attention.sliding_window_pattern", "u32", 0); });
+  EXPECT_EQ(count(text, "  window "), count(text, "\nlayer ")) << text;
+}
+
+TEST(Windows, OfExaone4AreThoseOfItsModelOf64Blocks) {
+  const std::string small =
+      spec_of("exaone4-f32", [](json& r) { set_key(r, "exaone4.attention.sliding_window", "u32", 8); });
+  EXPECT_EQ(count(small, "  window "), 0u);
+  EXPECT_EQ(count(small, "  rotary "), count(small, "\nlayer "));
+  const std::string large = spec_of("exaone4_64-f32", [](json& r) {
+    drop_key(r, "exaone4.attention.sliding_window");
+    if (r.dump().find("sliding_window_pattern") != std::string::npos)
+      drop_key(r, "exaone4.attention.sliding_window_pattern");
+  });
+  EXPECT_EQ(count(large, "  window 4096\n"), 48u);
+  EXPECT_EQ(count(large, "  rotary "), 48u);
+}
+
+/// 1 + 0.1 ln 4, in queries and keys alike.
+TEST(Yarn, ScalesLatentScoresByATenthOfTheLogarithmWhereTheFileSaysNothing) {
+  const auto yarn = [](json& r) {
+    set_key(r, "deepseek2.rope.scaling.type", "str", "yarn");
+    set_key(r, "deepseek2.rope.scaling.factor", "f32", 4.0);
+    set_key(r, "deepseek2.rope.scaling.original_context_length", "u32", 16);
+  };
+  const auto scale = [](const std::string& text) { return std::stod(text.substr(text.find(" scale ") + 7)); };
+  const double plain = scale(spec_of("deepseek2-f32", [](json&) {})), scaled = scale(spec_of("deepseek2-f32", yarn));
+  EXPECT_NEAR(scaled / plain, std::pow(1 + 0.1 * std::log(4.0), 2), 1e-6);
+}
+
 }  // namespace
 }  // namespace lane::test
