@@ -129,8 +129,8 @@ struct Architecture {
   YarnLog yarn_log = YarnLog::Unread;
   Presence sections = Presence::Absent;  // rope.dimension_sections: text positions are equal in all of them
 
-  // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions; all where the period
-  // is 0.
+  // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions; all layers, with a
+  // period of 0.
   Presence window = Presence::Absent;
   int64_t window_default = 0;    // positions, without the key attention.sliding_window
   int64_t window_period = 0;     // without the key attention.sliding_window_pattern; 0: the key is required
