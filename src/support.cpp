@@ -41,7 +41,7 @@ std::string_view text(const Support::Tensor& tensor) {
     case Use::Unread:
       return "refused: the architecture does not use it";
     case Use::Unknown:
-      return tensor.computed ? "not known" : "not known; lanec does not compute with this type";
+      return tensor.computed ? "not known" : "refused: lanec does not compute with this type";
   }
   return "";
 }
@@ -56,7 +56,8 @@ Support support(const std::filesystem::path& path, const Options& options) {
   for (const TensorInfo& t : checkpoint.tensors) {
     const Use use = use_of(t, survey, left_out);
     result.tensors.push_back({std::string(t.name), t.format->name, use, t.format->supported()});
-    if (use == Use::Read) add_reason(result, [&] { check_format(t); });
+    // A type that lanec does not compute with is a reason also where it is not known what reads the tensor.
+    if (use == Use::Read || use == Use::Unknown) add_reason(result, [&] { check_format(t); });
   }
   add_reason(result, [&] { read_vocabulary(checkpoint, describe_vocabulary(checkpoint, options.pre)); });
   if (result.reasons.empty()) add_reason(result, [&] { compile(path, options); });

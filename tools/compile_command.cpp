@@ -51,7 +51,7 @@ std::string stage_text(const CompileArguments& arguments) {
   const StageHook hook = [&](std::string_view stage, std::string_view tag, const std::function<std::string()>& text) {
     if (!tag.empty()) forms.emplace(tag);
     if (stage != arguments.emit) return;
-    if (tag == arguments.form || (tag.empty() && arguments.form == kFirstForm)) throw Found{text()};
+    if (tag.empty() ? arguments.form == kFirstForm : tag == arguments.form) throw Found{text()};
     if (tag.empty()) whole = text();
   };
   try {

@@ -91,6 +91,15 @@ TEST(Support, EveryKeyOfTheModelThatIsMissing) {
   EXPECT_NE(to_text(found).find("3 reasons; what the refused parts read is not known"), std::string::npos);
 }
 
+TEST(Support, ATypeThatIsNotComputedWithIsAReasonWhateverElseIsWrong) {
+  json recipe = recipe_of("llama-f32");
+  drop_key(recipe, "llama.attention.layer_norm_rms_epsilon");
+  set_type(recipe, "blk.0.ffn_up.weight", "IQ2_XS");
+  expect_reasons(support_of(recipe), {"layer_norm_rms_epsilon", "blk.0.ffn_up.weight"});
+  set_architecture(recipe, "unheard-of");
+  expect_reasons(support_of(recipe), {"architecture 'unheard-of'", "blk.0.ffn_up.weight"});
+}
+
 TEST(Support, AReasonOfEveryLayerIsSaidOnce) {
   json recipe = recipe_of("llama-f32");
   set_key(recipe, "llama.rope.scaling.type", "str", "dynamic");
