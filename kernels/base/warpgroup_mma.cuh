@@ -4,7 +4,7 @@
 // A tile is rows of 64 values of two bytes, 128 bytes a row, at a multiple of 1,024 bytes. Entry e of row r, 16 bytes,
 // lies at entry e ^ (r % 8) of its row: so eight rows' equal entries fall on different banks.
 #pragma once
-#include "base/device.cuh"
+#include "base/async_copy.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define LANE_WARPGROUP_MMA
@@ -17,29 +17,10 @@ constexpr int kTileRowBytes = 128;  // of a swizzled tile
 /// Where entry `entry` of row `row` lies in a tile, see note [swizzled tiles].
 __device__ __forceinline__ int swizzled(int row, int entry) { return row * kTileRowBytes + ((entry ^ (row & 7)) << 4); }
 
-/// 16 bytes from global memory to shared, not waited for; a thread's copies since the last commit are one group.
-__device__ __forceinline__ void copy_16_async(uint8_t* shared, const uint8_t* global) {
-#if defined(__CUDACC__)
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-      "l"(global)
-      : "memory");
-#else
-  memcpy(shared, global, 16);
-#endif
-}
-__device__ __forceinline__ void commit_copies() {
-#if defined(__CUDACC__)
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-/// Waits until at most `Left` of this thread's groups are under way, and lets tensor cores see what has come. Other
-/// threads' copies want a block-wide barrier behind it.
-template <int Left>
-__device__ __forceinline__ void wait_copies() {
-#if defined(__CUDACC__)
-  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
-#endif
+/// As wait_copy_groups, and lets tensor cores see what has come.
+template <int Pending>
+__device__ __forceinline__ void wait_tile_copies() {
+  wait_copy_groups<Pending>();
 #if defined(LANE_WARPGROUP_MMA)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif

@@ -63,8 +63,8 @@ __device__ __forceinline__ void copy_weights(const WideTask& task, uint8_t* slot
     const int tile_row = i / kEntries, entry = i % kEntries;
     const WideRow at = wide_row<S>(tile_row);
     const uint8_t* matrix = S::kMatrices == 2 && at.matrix ? task.up : task.weights;
-    copy_16_async(slot + swizzled(tile_row, entry),
-                  matrix + from + static_cast<size_t>(min(first + at.row, task.rows - 1)) * row_bytes + 16 * entry);
+    async_copy(slot + swizzled(tile_row, entry),
+               matrix + from + static_cast<size_t>(min(first + at.row, task.rows - 1)) * row_bytes + 16 * entry);
   }
 }
 /// And, by one thread, for its vectors, the first words of all tiles and then the second; `tiles`: the block's.
@@ -148,7 +148,7 @@ __device__ __forceinline__ void wide_block(const WideTask& task, const StreamedR
   const uint8_t* tiles = task.x + blockIdx.x * (S::kTiles * split_tile_bytes(S::kColumns));
   for (int i = 0; i < kAhead; i++) {
     if (i < S::kSteps) copy_weights<S>(task, slots + i * S::kSlotBytes, i);
-    commit_copies();
+    end_copy_group();
   }
   if (threadIdx.x == 0) {
     for (int i = 0; i < S::kRing; i++) init_copy_barrier(barriers + i);
@@ -163,7 +163,7 @@ __device__ __forceinline__ void wide_block(const WideTask& task, const StreamedR
   uint32_t parity = 0;
   LANE_KEEP_LOOP
   for (int step = 0; step < S::kSteps; step++) {
-    wait_copies<kAhead - 1>();
+    wait_tile_copies<kAhead - 1>();
     wait_copy(barriers + slot, parity);
     __syncthreads();  // the step is there, and nobody reads the one before the last any more
     add_step<S>(sums, slots + slot * S::kSlotBytes, static_cast<int>(threadIdx.x) / 128);
@@ -171,7 +171,7 @@ __device__ __forceinline__ void wide_block(const WideTask& task, const StreamedR
       if (threadIdx.x == 0) copy_split_vectors<S>(tiles, slots + next * S::kSlotBytes, step + kAhead, barriers + next);
       copy_weights<S>(task, slots + next * S::kSlotBytes, step + kAhead);
     }
-    commit_copies();
+    end_copy_group();
     await_tile_products<1>(sums);
     if (++slot == S::kRing) slot = 0, parity ^= 1;
     if (++next == S::kRing) next = 0;
