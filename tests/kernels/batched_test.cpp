@@ -15,13 +15,6 @@ using namespace LANE_NAMESPACE;
 constexpr int kSharedLimit = 227 * 1024;
 constexpr float kEpsilon = 1e-6f;
 
-template <class Kernel, class... Arguments>
-void run(Kernel kernel, dim3 grid, int threads, int shared_bytes, Arguments... arguments) {
-  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  expect_success(launch_dependent(nullptr, grid, dim3(unsigned(threads)), size_t(shared_bytes), kernel, arguments...));
-  expect_success(cudaDeviceSynchronize());
-}
-
 /// Tokens' vectors as a product of `Matrices` matrices takes them, and what is added to it; the norm may be left out.
 template <class L, int Columns, int Matrices>
 struct Inputs {
@@ -34,9 +27,9 @@ struct Inputs {
         norm_or_null(normed ? norm.data() : nullptr),
         vectors(float_vectors_bytes(Columns, token_count)) {
     const unsigned blocks = unsigned(tokens + kTokenGroup - 1) / kTokenGroup * kTokenGroup;
-    run(float_vectors<L, Columns, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
-        streamed_vector_bytes(kFloatActivations, slices(Columns).full) * slices(Columns).count, vectors.data(),
-        x.data(), norm_or_null, kEpsilon, tokens);
+    run_kernel(float_vectors<L, Columns, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
+               streamed_vector_bytes(kFloatActivations, slices(Columns).full) * slices(Columns).count, vectors.data(),
+               x.data(), norm_or_null, kEpsilon, tokens);
   }
   int tokens;
   DeviceArray<float> x, norm, bias, residual;
@@ -59,16 +52,16 @@ void expect_streamed_bits(FormatId id, int rows, int tokens, bool normed) {
   const StreamedMatrix shape{L::kBytes256, rows};
   const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, kFloatActivations, 132, kSharedLimit);
   const DeviceArray<float> alone(size_t(tokens * rows));
-  run(streamed_product<L, Columns, kFloatActivations>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads,
-      s.shared_bytes, alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
-      in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
+  run_kernel(streamed_product<L, Columns, kFloatActivations>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads,
+             s.shared_bytes, alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
+             in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
   for (int multiprocessors : {1, 3}) {
     const BatchedGeometry g =
         batched_geometry(Columns, L::kBytes256, rows, tokens, false, multiprocessors, kSharedLimit);
     const DeviceArray<float> together(size_t(tokens * rows));
-    run(batched_product<L, Columns>, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
-        together.data(), m.repacked.data(), in.vectors.data(), in.bias.data(), in.residual.data(), rows, tokens,
-        g.ring);
+    run_kernel(batched_product<L, Columns>, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+               together.data(), m.repacked.data(), in.vectors.data(), in.bias.data(), in.residual.data(), rows, tokens,
+               g.ring);
     EXPECT_EQ(first_difference(together.values(), alone.values()), -1) << multiprocessors << " multiprocessors";
   }
 }
@@ -90,12 +83,12 @@ void expect_streamed_gated_bits(FormatId id, int rows, int tokens, int gelu) {
   const StreamedMatrix shape{L::kBytes256, rows};
   const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, true, kFloatActivations, 132, kSharedLimit);
   const DeviceArray<float> alone(size_t(tokens * rows)), together(size_t(tokens * rows));
-  run(streamed_gated_product<L, Columns, kFloatActivations>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads,
-      s.shared_bytes, alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon,
-      gelu, rows, s.share[0].rows_per_block, s.share[0].ring);
+  run_kernel(streamed_gated_product<L, Columns, kFloatActivations>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads,
+             s.shared_bytes, alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null,
+             kEpsilon, gelu, rows, s.share[0].rows_per_block, s.share[0].ring);
   const BatchedGeometry g = batched_geometry(Columns, L::kBytes256, rows, tokens, true, 2, kSharedLimit);
-  run(batched_gated_product<L, Columns>, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
-      together.data(), gate.repacked.data(), up.repacked.data(), in.vectors.data(), gelu, rows, tokens, g.ring);
+  run_kernel(batched_gated_product<L, Columns>, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+             together.data(), gate.repacked.data(), up.repacked.data(), in.vectors.data(), gelu, rows, tokens, g.ring);
   EXPECT_EQ(first_difference(together.values(), alone.values()), -1);
 }
 

@@ -12,6 +12,15 @@ inline void expect_success(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
+/// Launches a kernel dependently, with as much dynamic shared memory as it asks for, and waits for its end.
+template <class Kernel, class... Arguments>
+void run_kernel(Kernel kernel, dim3 grid, int threads, int shared_bytes, Arguments... arguments) {
+  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  expect_success(LANE_NAMESPACE::launch_dependent(nullptr, grid, dim3(unsigned(threads)), size_t(shared_bytes), kernel,
+                                                  arguments...));
+  expect_success(cudaDeviceSynchronize());
+}
+
 template <class T>
 class DeviceArray {
  public:

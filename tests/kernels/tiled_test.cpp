@@ -15,13 +15,6 @@ using namespace LANE_NAMESPACE;
 constexpr int kSharedLimit = 96 * 1024;
 constexpr float kEpsilon = 1e-6f;
 
-template <class Kernel, class... Arguments>
-void run(Kernel kernel, dim3 grid, int threads, int shared_bytes, Arguments... arguments) {
-  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  expect_success(launch_dependent(nullptr, grid, dim3(unsigned(threads)), size_t(shared_bytes), kernel, arguments...));
-  expect_success(cudaDeviceSynchronize());
-}
-
 /// Tokens' vectors and what is added to a product; the norm may be left out.
 struct Inputs {
   Inputs(int columns, int rows, int token_count, bool normed)
@@ -41,9 +34,9 @@ template <class L, int Columns, int Words, int Matrices>
 struct Quantized {
   explicit Quantized(const Inputs& in) : vectors(quantized_vectors_bytes(Columns, Words, in.tokens)) {
     const unsigned blocks = unsigned(in.tokens + kTokenGroup - 1) / kTokenGroup * kTokenGroup;
-    run(quantize_vectors<L, Columns, Words, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
-        streamed_vector_bytes(Words, slices(Columns).full) * slices(Columns).count, vectors.data(), in.x.data(),
-        in.norm_or_null, kEpsilon, in.tokens);
+    run_kernel(quantize_vectors<L, Columns, Words, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
+               streamed_vector_bytes(Words, slices(Columns).full) * slices(Columns).count, vectors.data(), in.x.data(),
+               in.norm_or_null, kEpsilon, in.tokens);
   }
   DeviceArray<uint8_t> vectors;
 };
@@ -78,15 +71,16 @@ void expect_streamed_bits(FormatId id, int rows, int tokens, bool normed) {
   const StreamedMatrix shape{L::kBytes256, rows};
   const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, Words, 3, kSharedLimit);
   const DeviceArray<float> alone(size_t(tokens * rows));
-  run(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
-      alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(), in.residual.data(), rows,
-      s.share[0].rows_per_block, s.share[0].ring);
+  run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
+             alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
+             in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
   const Quantized<L, Columns, Words, 1> x(in);
   for (int multiprocessors : {1, 3}) {
     const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, false, multiprocessors, kSharedLimit);
     const DeviceArray<float> together(size_t(tokens * rows));
-    run(tiled_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
-        together.data(), m.repacked.data(), x.vectors.data(), in.bias.data(), in.residual.data(), rows, tokens, g.ring);
+    run_kernel(tiled_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads,
+               g.shared_bytes, together.data(), m.repacked.data(), x.vectors.data(), in.bias.data(), in.residual.data(),
+               rows, tokens, g.ring);
     EXPECT_EQ(first_difference(together.values(), alone.values()), -1) << multiprocessors << " multiprocessors";
   }
 }
@@ -108,13 +102,14 @@ void expect_streamed_gated_bits(FormatId id, int rows, int tokens, int gelu) {
   const StreamedMatrix shape{L::kBytes256, rows};
   const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, true, Words, 3, kSharedLimit);
   const DeviceArray<float> alone(size_t(tokens * rows)), together(size_t(tokens * rows));
-  run(streamed_gated_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
-      alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, gelu, rows,
-      s.share[0].rows_per_block, s.share[0].ring);
+  run_kernel(streamed_gated_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads,
+             s.shared_bytes, alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null,
+             kEpsilon, gelu, rows, s.share[0].rows_per_block, s.share[0].ring);
   const Quantized<L, Columns, Words, 2> x(in);
   const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, true, 2, kSharedLimit);
-  run(tiled_gated_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
-      together.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), gelu, rows, tokens, g.ring);
+  run_kernel(tiled_gated_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads,
+             g.shared_bytes, together.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), gelu, rows,
+             tokens, g.ring);
   EXPECT_EQ(first_difference(together.values(), alone.values()), -1);
 }
 

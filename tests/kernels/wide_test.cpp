@@ -23,13 +23,6 @@ constexpr double kSumsBound = 8e-7;
 template <class L>
 constexpr double kBound = kSumsBound + (L::Words::kBfloat ? 5e-6 : 2e-7);
 
-template <class Kernel, class... Arguments>
-void run(Kernel kernel, dim3 grid, int threads, int shared_bytes, Arguments... arguments) {
-  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  expect_success(launch_dependent(nullptr, grid, dim3(unsigned(threads)), size_t(shared_bytes), kernel, arguments...));
-  expect_success(cudaDeviceSynchronize());
-}
-
 std::vector<float> scaled(std::vector<float> v, float factor) {
   for (float& x : v) x *= factor;
   return v;
@@ -45,9 +38,9 @@ struct Inputs {
         norm(random_floats(size_t(Columns), 5)),
         vectors(split_vectors_bytes(Columns, token_count)) {
     const unsigned blocks = unsigned(tokens + kWideTokens - 1) / kWideTokens * kWideTokens;
-    run(split_vectors<L, Columns, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
-        streamed_vector_bytes(kFloatActivations, slices(Columns).full) * slices(Columns).count, vectors.data(),
-        x.data(), normed ? norm.data() : nullptr, float(kEpsilon), tokens);
+    run_kernel(split_vectors<L, Columns, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
+               streamed_vector_bytes(kFloatActivations, slices(Columns).full) * slices(Columns).count, vectors.data(),
+               x.data(), normed ? norm.data() : nullptr, float(kEpsilon), tokens);
   }
   std::vector<double> vector(int token) const {
     const std::vector<float> all = x.values(), weights = norm.values();
@@ -102,8 +95,8 @@ void expect_product(FormatId id, int rows, int tokens, bool normed, int multipro
   const DeviceArray<float> out(size_t(tokens * rows));
   const DeviceArray<float> bias(scaled(random_floats(size_t(rows), 6), size)),
       residual(scaled(random_floats(size_t(tokens * rows), 7), size));
-  run(wide_kernel<L, Columns>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes, out.data(),
-      m.repacked.data(), in.vectors.data(), bias.data(), residual.data(), rows, tokens);
+  run_kernel(wide_kernel<L, Columns>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+             out.data(), m.repacked.data(), in.vectors.data(), bias.data(), residual.data(), rows, tokens);
   const std::vector<float> got = out.values(), added = residual.values(), biases = bias.values();
   for (int t = 0; t < tokens; t++) {
     const std::vector<Expected> expected = products(m, in.vector(t));
@@ -137,8 +130,8 @@ void expect_gated_product(FormatId id, int rows, int tokens, int gelu, int multi
   const Inputs<L, Columns, 2> in(tokens, true, 1);
   const WideGeometry g = wide_geometry(rows, tokens, true, multiprocessors);
   const DeviceArray<float> out(size_t(tokens * rows));
-  run(wide_gated_kernel<L, Columns>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
-      out.data(), gate.repacked.data(), up.repacked.data(), in.vectors.data(), gelu, rows, tokens);
+  run_kernel(wide_gated_kernel<L, Columns>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes,
+             out.data(), gate.repacked.data(), up.repacked.data(), in.vectors.data(), gelu, rows, tokens);
   const std::vector<float> got = out.values();
   for (int t = 0; t < tokens; t++) {
     const std::vector<double> x = in.vector(t);
