@@ -172,12 +172,15 @@ struct ModelSpec {
 /// beyond the model's).
 ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options);
 
-/// What describe_model would say of a checkpoint, all of it: where describe_model throws, this goes on.
+/// What describe_model would say of a checkpoint, all of it: where describe_model throws, this goes on. What follows
+/// from a number that is refused itself is not refused: the shapes of a part whose sizes are not known.
 struct Survey {
-  std::set<std::string, std::less<>> read;  // tensors of the file that the model's step reads
-  std::vector<std::string> left_out = {};   // as ModelSpec's
-  std::vector<std::string> refusals = {};   // each with its type's name; none: describe_model returns
-  bool whole = true;  // false: a part gave up at one of them, so keys and tensors that nothing reads are not known
+  using Names = std::set<std::string, std::less<>>;
+  bool known = true;                       // the architecture is; where it is not, nothing is known of keys and tensors
+  Names read;                              // tensors of the file that the model's step reads
+  Names misshapen;                         // those of them whose shape is refused
+  std::vector<std::string> left_out = {};  // as ModelSpec's
+  std::vector<std::string> refusals = {};  // each with its type's name; none: describe_model returns
 };
 
 /// Throws UsageError alone, for a context beyond the model's.

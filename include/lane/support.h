@@ -13,16 +13,17 @@ struct Support {
   struct Tensor {
     std::string name;  // as the file says
     std::string_view format;
-    enum class Use { Read, LeftOut, Unread, Unknown } use = Use::Unknown;  // Unknown: a part of the model is refused
-    bool computed = true;  // false: read, and of a type that lanec does not compute with
+    enum class Use { Read, LeftOut, Unread, Unknown } use = Use::Unknown;  // Unknown: so is the architecture
+    bool computed = true;  // false: of a type that lanec does not compute with
+    bool shaped = true;    // false: read, and of another shape than the metadata's
   };
   std::vector<Tensor> tensors;       // file order
   std::vector<std::string> reasons;  // what compile() would throw, each with its type's name; none: it compiles
-  bool whole = true;                 // false: a reason hides what else there may be
+  bool whole = true;                 // false: the architecture is unknown, and with it what reads the tensors
 };
 
-/// Model, tensor types and vocabulary are looked at to the end. Where nothing is refused, the checkpoint is compiled,
-/// for what only later passes refuse. Throws what read_checkpoint throws.
+/// Model, tensor types and vocabulary are looked at to the end. Where model and types are sound, the checkpoint is
+/// compiled, for what only later passes refuse. Throws what read_checkpoint throws.
 Support support(const std::filesystem::path& checkpoint, const Options& options);
 
 /// A line a tensor, a line a reason, and the verdict.

@@ -4,6 +4,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lane/gguf.h"
 #include "runtime/vocabulary.h"
@@ -22,6 +23,10 @@ VocabularySource describe_vocabulary(const Checkpoint& checkpoint, std::string_v
 /// The vocabulary itself, holding views into the checkpoint's mapping, which must outlive it. Throws CheckpointError
 /// for what only the strings show: duplicate tokens, merges without two halves, ranges that disagree with their counts.
 Vocabulary read_vocabulary(const Checkpoint& checkpoint, const VocabularySource& source);
+
+/// All that the two above would throw, each with its type's name: where they stop at the first, this goes on. Of what
+/// only the strings show, the first fault of each array.
+std::vector<std::string> survey_vocabulary(const Checkpoint& checkpoint, std::string_view pre = {});
 
 /// `source` as C++: a definition of `constexpr VocabularySource NAME`, of numbers alone.
 std::string to_cpp(const VocabularySource& source, std::string_view name);

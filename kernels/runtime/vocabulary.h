@@ -285,11 +285,11 @@ inline Status read_tokens(const uint8_t* bytes, Vocabulary* v) {
   return {};
 }
 
-inline Status read_types_and_scores(const uint8_t* bytes, Vocabulary* v) {
+inline Status read_types(const uint8_t* bytes, Vocabulary* v) {
   const VocabularySource& s = v->source;
   const size_t count = static_cast<size_t>(s.tokens.count);
   v->types.assign(count, TokenType::Normal);
-  for (size_t i = 0; i < static_cast<size_t>(s.types.count); ++i) {
+  for (size_t i = 0; i < std::min(count, static_cast<size_t>(s.types.count)); ++i) {
     int32_t type;
     std::memcpy(&type, bytes + s.types.offset + i * 4, 4);
     if (type < 1 || type > 6) {
@@ -298,9 +298,13 @@ inline Status read_types_and_scores(const uint8_t* bytes, Vocabulary* v) {
     }
     v->types[i] = static_cast<TokenType>(type);
   }
-  if (s.model != TokenizerModel::Spm) return {};
+  return {};
+}
+
+inline Status read_scores(const uint8_t* bytes, Vocabulary* v) {
+  const size_t count = static_cast<size_t>(v->source.scores.count);
   v->scores.resize(count);
-  std::memcpy(v->scores.data(), bytes + s.scores.offset, count * 4);
+  if (count != 0) std::memcpy(v->scores.data(), bytes + v->source.scores.offset, count * 4);
   for (size_t i = 0; i < count; ++i) {
     if (v->scores[i] != v->scores[i])
       return checkpoint_error("tokenizer.ggml.scores: the score of token " + std::to_string(i) + " is NaN");
@@ -397,7 +401,8 @@ inline Status read_vocabulary(const VocabularySource& source, const uint8_t* byt
   Status status = check_ranges(source, size);
   if (status.ok()) status = check_ids(source);
   if (status.ok()) status = read_tokens(bytes, out);
-  if (status.ok()) status = read_types_and_scores(bytes, out);
+  if (status.ok()) status = read_types(bytes, out);
+  if (status.ok() && source.model == TokenizerModel::Spm) status = read_scores(bytes, out);
   if (status.ok() && source.model == TokenizerModel::Bpe) status = read_merges(bytes, out);
   if (!status.ok()) return status;
   find_byte_pieces(out);

@@ -18,8 +18,8 @@ Heads heads(const Source& source, const Block& block) {
   if (const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0}))
     result.groups = (*groups)[index];
   if (result.groups == 0 || result.heads % result.groups != 0)
-    source.keys.refuse("attention.head_count_kv", fmt::format("{}", result.groups),
-                       fmt::format("a divisor of the {} heads", result.heads));
+    source.keys.refuse_size("attention.head_count_kv", fmt::format("{}", result.groups),
+                            fmt::format("a divisor of the {} heads", result.heads));
   const int64_t share = source.width / result.heads;
   result.width = source.keys.integer("attention.key_length").value_or(share);
   result.value_width = source.keys.integer("attention.value_length").value_or(share);
@@ -28,10 +28,15 @@ Heads heads(const Source& source, const Block& block) {
 
 bool is_windowed(const Source& source, const Block& block) {
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  if (source.keys.is_array(kPattern))
-    return (*source.keys.by_layer(kPattern, source.blocks, {.low = 0}))[size_t(block.index)] != 0;
-  if (source.row.window_period == 0)
+  if (source.keys.is_array(kPattern)) {
+    const auto layers = source.keys.by_layer(kPattern, source.blocks, {.low = 0});
+    return layers && (*layers)[size_t(block.index)] != 0;
+  }
+  if (source.row.window_period == 0) {
+    source.keys.ignore(kPattern);
     source.keys.refuse(kPattern, "no array", "a value for each block: 1 where attention has a window");
+    return false;
+  }
   const int64_t period = source.keys.integer(kPattern, {.low = 0}).value_or(source.row.window_period);
   return period == 0 || block.index % period < period - 1;
 }
@@ -39,6 +44,7 @@ bool is_windowed(const Source& source, const Block& block) {
 // Positions that a layer sees; 0: all.
 int64_t window(const Source& source, const Block& block) {
   const int64_t size = window_size(source);
+  if (size == 0) source.keys.ignore("attention.sliding_window_pattern");
   return size > 0 && is_windowed(source, block) ? size : 0;
 }
 

@@ -33,26 +33,45 @@ int64_t chosen_context(const Options& options, int64_t model_ctx) {
 
 void check_causal(const Source& source) {
   if (!source.keys.boolean("attention.causal").value_or(true))
-    throw NotYetError("attention that sees later tokens (attention.causal)");
+    source.refusals.add(NotYetError("attention that sees later tokens (attention.causal)"));
+}
+
+// Numbers of the whole model that are refused, as tensors have them: without these every layer would be refused, and
+// for nothing of its own.
+void read_sizes(Source& source) {
+  const auto required = [&](std::string_view key, Range range, int64_t by_tensors) {
+    return source.refusals.scope([&] {
+      const int64_t said = source.keys.required_integer(key, range);
+      return source.refusals.doubted() ? by_tensors : said;
+    });
+  };
+  constexpr Range kBlocks{.high = 512};
+  source.blocks = required("block_count", kBlocks, std::clamp(source.tensors.blocks(), kBlocks.low, kBlocks.high));
+  const TensorInfo* table = source.tensors.checkpoint().tensor("token_embd.weight");
+  source.width = required("embedding_length", {}, table ? int64_t(table->columns()) : 0);
+  source.model_ctx = required("context_length", {}, Range{}.high);
+  if (source.width == 0) source.refusals.doubt();
+}
+
+// Trailing blocks that predict further tokens: where their number is refused, as tensors tell.
+int64_t extra_blocks(const Source& source) {
+  const Range range{.low = 0, .high = std::max<int64_t>(source.blocks - 1, 0)};
+  return source.refusals.scope([&] {
+    int64_t extra = source.keys.integer("nextn_predict_layers", range).value_or(0);
+    if (!source.refusals.doubted()) return extra;
+    while (extra < range.high && source.tensors.has(Block{source.blocks - 1 - extra}.tensor("nextn.eh_proj.weight")))
+      ++extra;
+    return extra;
+  });
 }
 
 Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, Refusals& refusals, const Options& options) {
   Source source{.row = row, .keys = keys, .tensors = tensors, .refusals = refusals};
-  const auto required = [&](std::string_view key, Range range = {}) {
-    return refusals.attempt([&] { return keys.required_integer(key, range); });
-  };
-  source.layers = source.blocks = required("block_count", {.high = 512});
-  source.layers -= refusals.attempt([&] {
-    return keys.integer("nextn_predict_layers", {.low = 0, .high = std::max<int64_t>(source.blocks - 1, 0)})
-        .value_or(0);
-  });
-  source.width = required("embedding_length");
-  source.model_ctx = required("context_length");
+  read_sizes(source);
+  source.layers = source.blocks - extra_blocks(source);
   source.ctx = chosen_context(options, source.model_ctx);
-  source.epsilon = refusals.attempt([&] {
-    return keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
-                                                            : "attention.layer_norm_epsilon");
-  });
+  source.epsilon = keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
+                                                                    : "attention.layer_norm_epsilon");
   return source;
 }
 
@@ -60,18 +79,18 @@ bool is_parallel(const Source& source, const Block& block) {
   if (source.row.residual != Residual::ByNorm) return source.row.residual == Residual::Parallel;
   const bool parallel = !source.tensors.has(block.tensor(std::string(source.row.ffn_norm) + ".weight"));
   if (source.keys.boolean("use_parallel_residual").value_or(parallel) && !parallel)
-    throw NotYetError("a parallel residual with a norm for each branch (use_parallel_residual)");
+    source.refusals.add(NotYetError("a parallel residual with a norm for each branch (use_parallel_residual)"));
   return parallel;
 }
 
 Layer layer(const Source& source, int64_t index) {
   const Block block{index};
   Refusals& refusals = source.refusals;
-  Layer result{.mixer = refusals.attempt([&] { return mixer(source, block); }),
-               .feed_forward = refusals.attempt([&] { return feed_forward(source, block); })};
+  Layer result{.mixer = refusals.scope([&] { return mixer(source, block); }),
+               .feed_forward = refusals.scope([&] { return feed_forward(source, block); })};
   result.mixer_norm = layer_norm(source, block, source.row.mixer_norm);
   result.mixer_post_norm = layer_norm(source, block, source.row.mixer_post_norm);
-  result.parallel = refusals.attempt([&] { return is_parallel(source, block); });
+  result.parallel = is_parallel(source, block);
   if (!result.parallel) result.ffn_norm = layer_norm(source, block, source.row.ffn_norm);
   result.ffn_post_norm = layer_norm(source, block, source.row.ffn_post_norm);
   return result;
@@ -80,16 +99,18 @@ Layer layer(const Source& source, int64_t index) {
 // Ids that the vocabulary names: the embedding table may have more rows, and not fewer.
 int64_t vocabulary(const Source& source, int64_t rows) {
   const Checkpoint& checkpoint = source.tensors.checkpoint();
+  const Shard& shard = checkpoint.shards.front();
   const MetaEntry* entry = checkpoint.find("tokenizer.ggml.tokens");
   const auto* list = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
   const int64_t tokens = list ? int64_t(list->count) : rows;
-  if (tokens < 1 || tokens > rows)
-    throw CheckpointError(printable(checkpoint.shards.front().path, 4096), entry->offset,
-                          fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens),
-                          fmt::format("1 to the {} rows of 'token_embd.weight'", rows));
+  if ((tokens < 1 || tokens > rows) && !source.refusals.doubted())
+    source.refusals.add(CheckpointError(printable(shard.path, 4096), entry ? entry->offset : shard.data_start,
+                                        fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens),
+                                        fmt::format("1 to the {} rows of 'token_embd.weight'", rows)));
   const auto said = source.keys.integer("vocab_size");
   if (said && *said != tokens && *said != rows)
-    source.keys.refuse("vocab_size", fmt::format("{}", *said), fmt::format("the {} rows of 'token_embd.weight'", rows));
+    source.keys.refuse_size("vocab_size", fmt::format("{}", *said),
+                            fmt::format("the {} rows of 'token_embd.weight'", rows));
   return tokens;
 }
 
@@ -121,6 +142,7 @@ void describe_ends(const Source& source, ModelSpec& spec) {
   const Architecture& row = source.row;
   Tensors& tensors = source.tensors;
   spec.rows = tensors.rows_of("token_embd.weight");
+  if (!tensors.has("token_embd.weight")) source.refusals.doubt();  // taking it refuses
   spec.embedding = tensors.matrix("token_embd.weight", {.rows = spec.rows, .columns = source.width});
   spec.tokens = vocabulary(source, spec.rows);
   spec.final_norm = norm(source, std::string(row.final_norm), source.width);
@@ -136,15 +158,15 @@ void describe_ends(const Source& source, ModelSpec& spec) {
 
 ModelSpec describe(const Source& source) {
   ModelSpec spec{.architecture = &source.row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width};
-  source.refusals.attempt([&] { check_causal(source); });
-  source.refusals.attempt([&] { describe_ends(source, spec); });
+  check_causal(source);
+  source.refusals.scope([&] { describe_ends(source, spec); });
   for (int64_t index = 0; index < source.layers; ++index) spec.layers.push_back(layer(source, index));
   return spec;
 }
 
 // Each key and each tensor that no part asked for.
 void refuse_the_rest(const Source& source) {
-  source.keys.refuse_the_rest(source.refusals);
+  source.keys.refuse_the_rest();
   source.tensors.refuse_the_rest(source.layers, source.blocks - source.layers);
 }
 
@@ -153,7 +175,7 @@ void refuse_the_rest(const Source& source) {
 ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options) {
   Refusals refusals(Refusals::Mode::Throw);
   const Architecture& row = row_of(checkpoint);
-  Keys keys(checkpoint, row.name);
+  Keys keys(checkpoint, row.name, refusals);
   Tensors tensors(checkpoint, refusals);
   const Source source = read_source(row, keys, tensors, refusals, options);
   ModelSpec spec = describe(source);
@@ -166,20 +188,19 @@ Survey survey_model(const Checkpoint& checkpoint, const Options& options) {
   Refusals refusals(Refusals::Mode::Keep);
   Survey survey;
   const Architecture* row = refusals.attempt([&] { return &row_of(checkpoint); });
+  survey.known = row != nullptr;
   if (row) {
-    Keys keys(checkpoint, row->name);
+    Keys keys(checkpoint, row->name, refusals);
     Tensors tensors(checkpoint, refusals);
     const Source source = read_source(*row, keys, tensors, refusals, options);
-    // Without the model's own numbers every layer would be refused, and for nothing of its own.
-    if (!refusals.cut_short()) describe(source);
-    // What a part that gave up would have read is not known to be unread.
-    if (!refusals.cut_short()) refuse_the_rest(source);
+    describe(source);
+    refuse_the_rest(source);
     survey.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
+    survey.misshapen = tensors.misshapen();
     for (const TensorInfo& info : checkpoint.tensors)
       if (tensors.taken(info.name)) survey.read.emplace(info.name);
   }
   survey.refusals = refusals.kept();
-  survey.whole = !refusals.cut_short();
   return survey;
 }
 

@@ -24,7 +24,9 @@ struct Source {
   int64_t model_ctx = 0;
   double epsilon = 0;  // of norms
 
-  int64_t product(std::initializer_list<int64_t> factors) const { return lane::product(tensors.checkpoint(), factors); }
+  int64_t product(std::initializer_list<int64_t> factors) const {
+    return lane::product(tensors.checkpoint(), refusals, factors);
+  }
 };
 
 /// One layer's place in the checkpoint.

@@ -26,27 +26,32 @@ std::optional<int64_t> dense_width(const Source& source, const Block& block) {
 }
 
 int64_t required_dense_width(const Source& source, const Block& block) {
-  const auto width = dense_width(source, block);
-  if (width.value_or(0) == 0) source.keys.required_integer("feed_forward_length");
-  return *width;
+  const int64_t width = dense_width(source, block).value_or(0);
+  return width != 0 ? width : source.keys.required_integer("feed_forward_length");
 }
 
 int64_t expert_count(const Source& source) {
   return source.keys.integer("expert_count", {.low = 0, .high = 1024}).value_or(0);
 }
 
+bool is_counted(const Source& source, const Block& block) {
+  const int64_t dense_layers = source.keys.integer("leading_dense_block_count", {.low = 0}).value_or(0);
+  const int64_t step = source.keys.integer("interleave_moe_layer_step").value_or(1);
+  return expert_count(source) > 0 && block.index >= dense_layers && (block.index + 1) % step == 0;
+}
+
 bool has_experts(const Source& source, const Block& block) {
+  const bool routed = source.tensors.has(block.tensor("ffn_gate_inp.weight"));
   switch (source.row.experts.layers) {
     case ExpertLayers::None:
       if (expert_count(source) > 0)
-        throw NotYetError(fmt::format("routed experts in architecture '{}'", source.row.name));
-      return false;
+        source.refusals.add(NotYetError(fmt::format("routed experts in architecture '{}'", source.row.name)));
+      return routed && expert_count(source) > 0;
     case ExpertLayers::ByRouter:
-      return source.tensors.has(block.tensor("ffn_gate_inp.weight"));
+      return routed;
     case ExpertLayers::Counted: {
-      const int64_t dense_layers = source.keys.integer("leading_dense_block_count", {.low = 0}).value_or(0);
-      const int64_t step = source.keys.integer("interleave_moe_layer_step").value_or(1);
-      return expert_count(source) > 0 && block.index >= dense_layers && (block.index + 1) % step == 0;
+      const bool counted = is_counted(source, block);
+      return source.refusals.doubted() ? routed : counted;
     }
   }
   return false;
@@ -57,10 +62,10 @@ Gating gating(const Source& source) {
   const auto key = source.keys.integer(kKey, {.low = 0});
   if (!key && source.row.experts.gating_key == Presence::Required) source.keys.required_integer(kKey);
   if (key.value_or(0) == 0) return source.row.experts.gating;
-  if (*key > 3)
-    throw NotYetError(fmt::format("'{}' = {}; accepted are 1 softmax, 2 sigmoid, 3 softmax of the chosen",
-                                  source.keys.full(kKey), *key));
-  return Gating(*key - 1);
+  if (*key <= 3) return Gating(*key - 1);
+  source.refusals.add(NotYetError(fmt::format("'{}' = {}; accepted are 1 softmax, 2 sigmoid, 3 softmax of the chosen",
+                                              source.keys.full(kKey), *key)));
+  return source.row.experts.gating;
 }
 
 // Experts form groups, of which the best are kept before experts are chosen.
@@ -69,11 +74,11 @@ void read_groups(const Source& source, Experts& result) {
   const int64_t kept = source.keys.integer("expert_group_used_count", {.low = 0}).value_or(0);
   if (groups <= 1) return;
   if (result.count % groups != 0 || groups >= result.count)
-    source.keys.refuse("expert_group_count", fmt::format("{}", groups),
-                       fmt::format("a divisor of the {} experts", result.count));
+    source.keys.refuse_size("expert_group_count", fmt::format("{}", groups),
+                            fmt::format("a divisor of the {} experts", result.count));
   if (kept < 1 || kept > groups || result.used > result.count / groups * kept)
-    source.keys.refuse("expert_group_used_count", fmt::format("{}", kept),
-                       fmt::format("1 to the {} groups, and enough for {} experts", groups, result.used));
+    source.keys.refuse_size("expert_group_used_count", fmt::format("{}", kept),
+                            fmt::format("1 to the {} groups, and enough for {} experts", groups, result.used));
   result.groups = groups;
   result.kept = kept;
 }
@@ -81,6 +86,7 @@ void read_groups(const Source& source, Experts& result) {
 void read_routing(const Source& source, const Block& block, Experts& result) {
   const ExpertRow& row = source.row.experts;
   result.count = expert_count(source);
+  if (source.refusals.doubted()) result.count = source.tensors.rows_of(block.tensor("ffn_gate_inp.weight"));
   if (result.count == 0) source.keys.required_integer("expert_count");
   result.used = source.keys.required_integer("expert_used_count", {.high = result.count});
   read_groups(source, result);
@@ -126,8 +132,8 @@ void take_shared(const Source& source, const Block& block, Experts& result) {
 Experts experts(const Source& source, const Block& block) {
   Experts result{.activation = source.row.activation, .limit = source.row.clamp_limit, .slope = source.row.clamp_slope};
   read_routing(source, block, result);
-  const auto width = source.keys.integer("expert_feed_forward_length", {.low = 0});
-  result.width = width.value_or(0) != 0 ? *width : required_dense_width(source, block);
+  result.width = source.keys.integer("expert_feed_forward_length", {.low = 0}).value_or(0);
+  if (result.width == 0 && !source.refusals.doubted()) result.width = required_dense_width(source, block);
   take_experts(source, block, result);
   take_shared(source, block, result);
   return result;
@@ -149,7 +155,7 @@ FeedForward feed_forward(const Source& source, const Block& block) {
   know_keys(source);
   if (has_experts(source, block)) return experts(source, block);
   if (source.row.activation == Activation::Clamped)
-    throw NotYetError(fmt::format("block {}: the clamped gate without routed experts", block.index));
+    source.refusals.add(NotYetError(fmt::format("block {}: the clamped gate without routed experts", block.index)));
   return dense(source, block, required_dense_width(source, block), "", source.row.ffn_bias);
 }
 

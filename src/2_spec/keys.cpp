@@ -35,41 +35,50 @@ double decimal(float value) { return std::strtod(fmt::format("{}", value).c_str(
 
 }  // namespace
 
-int64_t Keys::in_range(std::string_view key, int64_t value, Range range) const {
-  if (value < range.low || value > range.high)
-    refuse(key, fmt::format("{}", value), fmt::format("{} to {}", range.low, range.high));
-  return value;
+bool Keys::in_range(std::string_view key, int64_t value, Range range) const {
+  if (value >= range.low && value <= range.high) return true;
+  refuse(key, fmt::format("{}", value), fmt::format("{} to {}", range.low, range.high));
+  refusals_.doubt();
+  return false;
 }
 
 std::optional<int64_t> Keys::integer(std::string_view key, Range range) {
   asked_.insert(full(key));
-  const auto value = checkpoint_.integer(full(key));
-  if (!value) return std::nullopt;
-  return in_range(key, *value > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(*value), range);
+  const auto value = refusals_.attempt([&] { return checkpoint_.integer(full(key)); });
+  if (!value) {
+    if (has(key)) refusals_.doubt();
+    return std::nullopt;
+  }
+  const int64_t number = *value > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(*value);
+  return in_range(key, number, range) ? std::optional(number) : std::nullopt;
 }
 
 std::optional<double> Keys::real(std::string_view key) {
   asked_.insert(full(key));
-  const auto value = checkpoint_.real(full(key));
+  const auto value = refusals_.attempt([&] { return checkpoint_.real(full(key)); });
   if (!value) return std::nullopt;
-  if (!std::isfinite(*value)) refuse(key, fmt::format("{}", *value), "a finite number");
+  if (!std::isfinite(*value)) {
+    refuse(key, fmt::format("{}", *value), "a finite number");
+    return std::nullopt;
+  }
   return checkpoint_.find(full(key))->type == MetaType::F32 ? decimal(float(*value)) : *value;
 }
 
 std::optional<double> Keys::positive(std::string_view key) {
   const auto value = real(key);
-  if (value && *value <= 0) refuse(key, fmt::format("{}", *value), "a number over 0");
-  return value;
+  if (!value || *value > 0) return value;
+  refuse(key, fmt::format("{}", *value), "a number over 0");
+  return std::nullopt;
 }
 
 std::optional<bool> Keys::boolean(std::string_view key) {
   asked_.insert(full(key));
-  return checkpoint_.boolean(full(key));
+  return refusals_.attempt([&] { return checkpoint_.boolean(full(key)); });
 }
 
 std::optional<std::string_view> Keys::string(std::string_view key) {
   asked_.insert(full(key));
-  return checkpoint_.string(full(key));
+  return refusals_.attempt([&] { return checkpoint_.string(full(key)); });
 }
 
 bool Keys::is_array(std::string_view key) const {
@@ -84,42 +93,58 @@ std::optional<std::vector<int64_t>> Keys::by_layer(std::string_view key, int64_t
     return std::vector<int64_t>(size_t(layers), *value);
   }
   asked_.insert(full(key));
-  auto values = *checkpoint_.integers(full(key));
-  if (int64_t(values.size()) != layers)
-    refuse(key, fmt::format("{} values", values.size()), fmt::format("{} values", layers));
-  for (int64_t value : values) in_range(key, value, range);
-  return values;
+  auto values = refusals_.attempt([&] { return checkpoint_.integers(full(key)); });
+  if (!values) {
+    refusals_.doubt();
+    return std::nullopt;
+  }
+  if (int64_t(values->size()) != layers) {
+    refuse_size(key, fmt::format("{} values", values->size()), fmt::format("{} values", layers));
+    return std::nullopt;
+  }
+  const bool sound = std::ranges::all_of(*values, [&](int64_t value) { return in_range(key, value, range); });
+  return sound ? std::move(values) : std::nullopt;
 }
 
 int64_t Keys::required_integer(std::string_view key, Range range) {
-  const auto value = integer(key, range);
-  if (!value) refuse(key, "", "an integer");
-  return *value;
+  if (const auto value = integer(key, range)) return *value;
+  refuse_missing(key, "an integer");
+  return std::max<int64_t>(range.low, 1);
 }
 
 std::vector<int64_t> Keys::required_by_layer(std::string_view key, int64_t layers, Range range) {
-  auto values = by_layer(key, layers, range);
-  if (!values) refuse(key, "", "an integer, or one for each block");
-  return *std::move(values);
+  if (auto values = by_layer(key, layers, range)) return *std::move(values);
+  refuse_missing(key, "an integer, or one for each block");
+  return std::vector<int64_t>(size_t(layers), std::max<int64_t>(range.low, 1));
 }
 
 double Keys::required_positive(std::string_view key) {
-  const auto value = positive(key);
-  if (!value) refuse(key, "", "a float");
-  return *value;
+  if (const auto value = positive(key)) return *value;
+  if (!has(key)) refuse(key, "", "a float");
+  return 1;
+}
+
+void Keys::refuse_missing(std::string_view key, const std::string& expected) const {
+  if (has(key)) return;
+  refuse(key, "", expected);
+  refusals_.doubt();
+}
+
+void Keys::refuse_size(std::string_view key, const std::string& found, const std::string& expected) const {
+  if (!refusals_.doubted()) refuse(key, found, expected);
+  refusals_.doubt();
 }
 
 void Keys::refuse(std::string_view key, const std::string& found, const std::string& expected) const {
   const MetaEntry* entry = checkpoint_.find(full(key));
   const Shard& shard = checkpoint_.shards.front();
-  if (entry)
-    throw CheckpointError(printable(shard.path, 4096), entry->offset, fmt::format("'{}' = {}", full(key), found),
-                          expected);
   // A key that is missing is missed where the header ends.
-  throw CheckpointError(printable(shard.path, 4096), shard.data_start, fmt::format("no key '{}'", full(key)), expected);
+  refusals_.add(CheckpointError(
+      printable(shard.path, 4096), entry ? entry->offset : shard.data_start,
+      entry ? fmt::format("'{}' = {}", full(key), found) : fmt::format("no key '{}'", full(key)), expected));
 }
 
-void Keys::refuse_the_rest(Refusals& refusals) const {
+void Keys::refuse_the_rest() const {
   std::vector<std::string> unknown;
   for (const MetaEntry& entry : checkpoint_.metadata) {
     if (!entry.key.starts_with(prefix_) || asked_.contains(entry.key) || is_off(entry)) continue;
@@ -128,8 +153,8 @@ void Keys::refuse_the_rest(Refusals& refusals) const {
       unknown.push_back(fmt::format("'{}'", printable(entry.key)));
   }
   if (!unknown.empty())
-    refusals.add(NotYetError(fmt::format("{}: no known meaning for {}; left out, the model's text would differ",
-                                         unknown.size() == 1 ? "a key" : "keys", fmt::join(unknown, ", "))));
+    refusals_.add(NotYetError(fmt::format("{}: no known meaning for {}; left out, the model's text would differ",
+                                          unknown.size() == 1 ? "a key" : "keys", fmt::join(unknown, ", "))));
 }
 
 }  // namespace lane

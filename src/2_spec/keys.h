@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lane/gguf.h"
-#include "refusals.h"
+#include "lane/refusals.h"
 
 namespace lane {
 
@@ -19,11 +19,12 @@ struct Range {
 
 class Keys {
  public:
-  Keys(const Checkpoint& checkpoint, std::string_view architecture) : checkpoint_(checkpoint), prefix_(architecture) {
+  Keys(const Checkpoint& checkpoint, std::string_view architecture, Refusals& refusals)
+      : checkpoint_(checkpoint), prefix_(architecture), refusals_(refusals) {
     prefix_ += '.';
   }
 
-  // Absent: nullopt. Another type, or out of range: CheckpointError.
+  // Absent: nullopt. Another type, or out of range: refused with CheckpointError, and where refusals are kept nullopt.
   std::optional<int64_t> integer(std::string_view key, Range range = {});
   std::optional<double> real(std::string_view key);
   /// The same of a key that only makes sense over zero.
@@ -33,7 +34,8 @@ class Keys {
   /// A number for each layer, from an array or from one number for all.
   std::optional<std::vector<int64_t>> by_layer(std::string_view key, int64_t layers, Range range = {});
 
-  // Absent: CheckpointError.
+  // Absent: refused with CheckpointError. Where refusals are kept, the range's low end, or 1, stands for what is
+  // missing.
   int64_t required_integer(std::string_view key, Range range = {});
   std::vector<int64_t> required_by_layer(std::string_view key, int64_t layers, Range range = {});
   double required_positive(std::string_view key);
@@ -46,16 +48,22 @@ class Keys {
   void ignore(std::string_view key) { asked_.insert(full(key)); }
 
   /// Refuses with NotYetError the keys of the architecture that nobody asked for.
-  void refuse_the_rest(Refusals& refusals) const;
+  void refuse_the_rest() const;
 
   /// CheckpointError at the key: the value found (whatever it is where the key is missing), and what is accepted.
-  [[noreturn]] void refuse(std::string_view key, const std::string& found, const std::string& expected) const;
+  void refuse(std::string_view key, const std::string& found, const std::string& expected) const;
+  /// The same of a number that other numbers contradict, and that sizes arrays or chooses parts: says nothing where
+  /// those are doubted.
+  void refuse_size(std::string_view key, const std::string& found, const std::string& expected) const;
 
  private:
-  int64_t in_range(std::string_view key, int64_t value, Range range) const;
+  bool in_range(std::string_view key, int64_t value, Range range) const;
+  /// Refuses where the file has no such key; one that is there has been refused for what it holds.
+  void refuse_missing(std::string_view key, const std::string& expected) const;
 
   const Checkpoint& checkpoint_;
   std::string prefix_;
+  Refusals& refusals_;
   std::set<std::string, std::less<>> asked_;
 };
 

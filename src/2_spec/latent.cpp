@@ -21,11 +21,11 @@ LatentAttention latent_sizes(const Source& source, const Block& block) {
   const int64_t cached_value = keys.integer("attention.value_length").value_or(share);
   result.value_width = keys.integer("attention.value_length_mla").value_or(cached_value);
   if (width <= result.turned)
-    keys.refuse("rope.dimension_count", fmt::format("{}", result.turned),
-                fmt::format("less than the {} of a key", width));
+    keys.refuse_size("rope.dimension_count", fmt::format("{}", result.turned),
+                     fmt::format("less than the {} of a key", width));
   if (keys.has("attention.key_length_mla") && (cached != result.rank + result.turned || cached_value != result.rank))
-    keys.refuse("attention.key_length", fmt::format("{} and values of {}", cached, cached_value),
-                fmt::format("{} and values of {}", result.rank + result.turned, result.rank));
+    keys.refuse_size("attention.key_length", fmt::format("{} and values of {}", cached, cached_value),
+                     fmt::format("{} and values of {}", result.rank + result.turned, result.rank));
   result.plain = width - result.turned;
   return result;
 }
@@ -46,7 +46,8 @@ Norm latent_norm(const Source& source, const std::string& base, int64_t columns)
 
 void take_queries(const Source& source, const Block& block, LatentAttention& result) {
   const int64_t rows = source.product({result.heads, result.plain + result.turned});
-  const auto rank = source.keys.integer("attention.q_lora_rank", {.low = 0}).value_or(0);
+  const int64_t said = source.keys.integer("attention.q_lora_rank", {.low = 0}).value_or(0);
+  const int64_t rank = source.refusals.doubted() ? source.tensors.rows_of(block.tensor("attn_q_a.weight")) : said;
   if (rank == 0) {
     result.query = source.tensors.linear(block.tensor("attn_q"), {.rows = rows, .columns = source.width});
     return;

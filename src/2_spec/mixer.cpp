@@ -3,8 +3,8 @@
 namespace lane {
 namespace {
 
-// Layers whose tokens a recurrence mixes.
-bool is_recurrent(const Source& source, const Block& block) {
+// Layers whose tokens a recurrence mixes, as the keys say.
+bool is_said_recurrent(const Source& source, const Block& block) {
   const auto index = size_t(block.index);
   if (source.row.mixers == Mixers::Convolution) {
     const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0});
@@ -13,6 +13,12 @@ bool is_recurrent(const Source& source, const Block& block) {
   if (const auto layers = source.keys.by_layer("attention.recurrent_layers", source.blocks, {.low = 0, .high = 1}))
     return (*layers)[index] != 0;
   return (block.index + 1) % source.keys.integer("full_attention_interval").value_or(4) != 0;
+}
+
+// Where the keys are refused, tensors tell what the layer was meant to be.
+bool is_recurrent(const Source& source, const Block& block) {
+  const bool said = is_said_recurrent(source, block);
+  return source.refusals.doubted() ? !source.tensors.has(block.tensor("attn_output.weight")) : said;
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ DeltaRule delta_sizes(const Source& source) {
                    .epsilon = source.epsilon,
                    .tiled = source.row.delta_tiled};
   if (result.heads % result.groups != 0)
-    keys.refuse("ssm.group_count", fmt::format("{}", result.groups),
-                fmt::format("a divisor of the {} heads", result.heads));
+    keys.refuse_size("ssm.group_count", fmt::format("{}", result.groups),
+                     fmt::format("a divisor of the {} heads", result.heads));
   const int64_t inner = source.product({result.heads, result.width});
   if (keys.integer("ssm.inner_size").value_or(inner) != inner)
-    keys.refuse("ssm.inner_size", "another number",
-                fmt::format("{}: {} heads of {}", inner, result.heads, result.width));
+    keys.refuse_size("ssm.inner_size", "another number",
+                     fmt::format("{}: {} heads of {}", inner, result.heads, result.width));
   return result;
 }
 

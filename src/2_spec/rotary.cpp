@@ -61,11 +61,12 @@ void scale(const Source& source, Rotary& rotary) {
       source.keys.positive("rope.scale_linear").value_or(1);  // what files said before there were types
   const double factor = source.keys.positive("rope.scaling.factor").value_or(old_key);
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
-    throw NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
-                                  source.keys.full("rope.scaling.type"), printable(type)));
+    source.refusals.add(NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
+                                                source.keys.full("rope.scaling.type"), printable(type))));
   // What only yarn asks for says nothing without it.
   for (std::string_view key : {"original_context_length", "yarn_beta_fast", "yarn_beta_slow"})
     source.keys.ignore(fmt::format("rope.scaling.{}", key));
+  if (source.row.yarn_log != YarnLog::Unread) source.keys.ignore("rope.scaling.yarn_log_multiplier");
   if (type == "yarn") {
     if (rotary.base <= 1)
       source.keys.refuse("rope.freq_base", fmt::format("{}", rotary.base), "a base over 1 for yarn");
@@ -79,8 +80,8 @@ void scale(const Source& source, Rotary& rotary) {
 int64_t turned_values(const Source& source, int64_t width) {
   const int64_t turned = source.keys.integer("rope.dimension_count", {.low = 0}).value_or(width);
   if (turned % 2 != 0 || turned > width)
-    source.keys.refuse("rope.dimension_count", fmt::format("{}", turned),
-                       fmt::format("an even number, at most the {} values of a head", width));
+    source.keys.refuse_size("rope.dimension_count", fmt::format("{}", turned),
+                            fmt::format("an even number, at most the {} values of a head", width));
   return turned;
 }
 
@@ -91,8 +92,8 @@ void check_sections(const Source& source, int64_t turned) {
   int64_t sum = 0;
   for (int64_t section : sections.value_or(std::vector<int64_t>{})) sum += section;
   if (sum != turned / 2)
-    source.keys.refuse("rope.dimension_sections", fmt::format("a sum of {}", sum),
-                       fmt::format("four numbers that add up to {}", turned / 2));
+    source.keys.refuse_size("rope.dimension_sections", fmt::format("a sum of {}", sum),
+                            fmt::format("four numbers that add up to {}", turned / 2));
 }
 
 }  // namespace

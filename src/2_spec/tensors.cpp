@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "lane/error.h"
@@ -30,12 +31,15 @@ int64_t block_of(std::string_view name) {
 
 }  // namespace
 
-int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> factors) {
+int64_t product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<int64_t> factors) {
   int64_t result = 1;
-  for (int64_t factor : factors)
-    if (__builtin_mul_overflow(result, factor, &result))
-      throw CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
-                            "metadata whose product is past 2^63", "sizes of arrays");
+  for (int64_t factor : factors) {
+    if (!__builtin_mul_overflow(result, factor, &result)) continue;
+    refusals.add(CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
+                                 "metadata whose product is past 2^63", "sizes of arrays"));
+    refusals.doubt();
+    return 1;
+  }
   return result;
 }
 
@@ -54,10 +58,11 @@ Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
   }
   const bool same = info->ne[0] == uint64_t(dims.columns) && info->ne[1] == uint64_t(dims.rows) &&
                     info->ne[2] == uint64_t(dims.experts) && info->ne[3] == 1;
-  if (!same)
-    refusals_.add(ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
-                             dims_text(*info) + " in " + printable(checkpoint_.shards[size_t(info->shard)].path, 4096),
-                             ExitCode::Checkpoint));
+  if (same || refusals_.doubted()) return weight;
+  misshapen_.insert(name);
+  refusals_.add(ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
+                           dims_text(*info) + " in " + printable(checkpoint_.shards[size_t(info->shard)].path, 4096),
+                           ExitCode::Checkpoint));
   return weight;
 }
 
@@ -79,8 +84,14 @@ Linear Tensors::linear(const std::string& base, Dims dims, Presence bias) {
 }
 
 int64_t Tensors::rows_of(const std::string& name) const {
-  if (const TensorInfo* info = checkpoint_.tensor(name)) return int64_t(info->rows());
-  throw missing(name);
+  const TensorInfo* info = checkpoint_.tensor(name);
+  return info ? int64_t(info->rows()) : 0;
+}
+
+int64_t Tensors::blocks() const {
+  int64_t most = 0;
+  for (const TensorInfo& info : checkpoint_.tensors) most = std::max(most, block_of(info.name) + 1);
+  return most;
 }
 
 bool Tensors::is_left_out(const TensorInfo& info, int64_t layers, int64_t extra) const {

@@ -9,13 +9,13 @@
 
 #include "lane/architectures.h"
 #include "lane/gguf.h"
+#include "lane/refusals.h"
 #include "lane/spec.h"
-#include "refusals.h"
 
 namespace lane {
 
-/// Product of hyperparameters. Throws CheckpointError where it does not fit: no array of a model is that large.
-int64_t product(const Checkpoint& checkpoint, std::initializer_list<int64_t> factors);
+/// Product of hyperparameters. Refuses with CheckpointError where it does not fit: no array of a model is that large.
+int64_t product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<int64_t> factors);
 
 class Tensors {
  public:
@@ -25,7 +25,8 @@ class Tensors {
     int64_t experts = 1, rows = 1, columns = 1;
   };
 
-  /// Refuses with CheckpointError where the tensor is missing, ShapeError where the file's shape is another.
+  /// Refuses with CheckpointError where the tensor is missing, ShapeError where the file's shape is another (unless a
+  /// size is doubted).
   Weight matrix(const std::string& name, Dims dims);
   Weight vector(const std::string& name, Dims dims);
   /// Absent: an empty weight, whatever the file has. Optional: empty where the file has none.
@@ -35,8 +36,10 @@ class Tensors {
   Linear linear(const std::string& base, Dims dims, Presence bias = Presence::Absent);
 
   bool has(const std::string& name) const { return checkpoint_.tensor(name) != nullptr; }
-  /// The file's rows (ne1) of a tensor that must be there. Throws CheckpointError.
+  /// The file's rows (ne1) of a tensor; 0 where it is missing.
   int64_t rows_of(const std::string& name) const;
+  /// One more than the highest block that a name says.
+  int64_t blocks() const;
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
@@ -47,6 +50,8 @@ class Tensors {
   void refuse_the_rest(int64_t layers, int64_t extra) const;
 
   bool taken(std::string_view name) const { return taken_.contains(name); }
+  /// Names of those taken whose shape was refused.
+  const std::set<std::string, std::less<>>& misshapen() const { return misshapen_; }
 
  private:
   Weight take(const std::string& name, Dims dims, bool matrix);
@@ -55,7 +60,7 @@ class Tensors {
 
   const Checkpoint& checkpoint_;
   Refusals& refusals_;
-  std::set<std::string, std::less<>> taken_;
+  std::set<std::string, std::less<>> taken_, misshapen_;
 };
 
 }  // namespace lane

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lane/error.h"
+#include "lane/refusals.h"
 #include "lane/vocabulary.h"
 #include "runtime/pretokenizer.h"
 
@@ -23,12 +24,6 @@ CheckpointError missing(const Checkpoint& checkpoint, std::string_view key, cons
   return bad(checkpoint, checkpoint.shards.front().data_start, fmt::format("no key '{}'", key), expected);
 }
 
-std::string_view required_string(const Checkpoint& checkpoint, std::string_view key) {
-  const auto value = checkpoint.string(key);
-  if (!value) throw missing(checkpoint, key, "a vocabulary with it");
-  return *value;
-}
-
 std::string_view type_name(MetaType type) {
   return type == MetaType::String ? "strings"
          : type == MetaType::F32  ? "f32"
@@ -36,42 +31,55 @@ std::string_view type_name(MetaType type) {
                                   : "another type";
 }
 
+/// What the vocabulary is read from, and where its refusals go.
+struct Source {
+  const Checkpoint& checkpoint;
+  Refusals& refusals;
+};
+
 /// The array `key`, of `count` elements unless that is 0; all zero where the key is absent.
-ArrayRange array_of(const Checkpoint& checkpoint, std::string_view key, MetaType element, uint64_t count = 0) {
-  const MetaEntry* entry = checkpoint.find(key);
+ArrayRange array_of(const Source& source, std::string_view key, MetaType element, uint64_t count = 0) {
+  const MetaEntry* entry = source.checkpoint.find(key);
   if (entry == nullptr) return {};
   const auto* array = std::get_if<MetaArray>(&entry->value);
   if (array == nullptr || array->element != element) {
-    throw bad(checkpoint, entry->offset, fmt::format("'{}' of another type", key),
-              fmt::format("an array of {}", type_name(element)));
+    source.refusals.add(bad(source.checkpoint, entry->offset, fmt::format("'{}' of another type", key),
+                            fmt::format("an array of {}", type_name(element))));
+    return {};
   }
   if (count != 0 && array->count != count) {
-    throw bad(checkpoint, entry->offset, fmt::format("'{}' of {} elements", key, array->count),
-              fmt::format("one for each of {} tokens", count));
+    source.refusals.add(bad(source.checkpoint, entry->offset, fmt::format("'{}' of {} elements", key, array->count),
+                            fmt::format("one for each of {} tokens", count)));
   }
   return {array->offset, array->count, array->bytes.size()};
 }
 
-ArrayRange required_array(const Checkpoint& checkpoint, std::string_view key, MetaType element, uint64_t count = 0) {
-  const ArrayRange range = array_of(checkpoint, key, element, count);
-  if (range.count != 0) return range;
-  const MetaEntry* entry = checkpoint.find(key);
+ArrayRange required_array(const Source& source, std::string_view key, MetaType element, uint64_t count = 0) {
+  const MetaEntry* entry = source.checkpoint.find(key);
   const std::string expected = fmt::format("an array of {}", type_name(element));
-  if (entry == nullptr) throw missing(checkpoint, key, expected);
-  throw bad(checkpoint, entry->offset, fmt::format("'{}' without elements", key), expected);
+  if (entry == nullptr) source.refusals.add(missing(source.checkpoint, key, expected));
+  const auto* array = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
+  if (array != nullptr && array->element == element && array->count == 0)
+    source.refusals.add(bad(source.checkpoint, entry->offset, fmt::format("'{}' without elements", key), expected));
+  return array_of(source, key, element, count);
+}
+
+bool flag(const Source& source, std::string_view key, bool otherwise) {
+  return source.refusals.attempt([&] { return source.checkpoint.boolean(key); }).value_or(otherwise);
 }
 
 /// The id that `tokenizer.ggml.<name>_token_id` gives; `otherwise` where the key is absent and the vocabulary has that
 /// id.
-int32_t special_id(const Checkpoint& checkpoint, uint64_t tokens, std::string_view name, int32_t otherwise = -1) {
+int32_t special_id(const Source& source, uint64_t tokens, std::string_view name, int32_t otherwise = -1) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
-  const auto id = checkpoint.integer(key);
+  const auto id = source.refusals.attempt([&] { return source.checkpoint.integer(key); });
   if (!id) return otherwise >= 0 && static_cast<uint64_t>(otherwise) < tokens ? otherwise : -1;
-  if (*id >= tokens) {
-    throw bad(checkpoint, checkpoint.find(key)->offset, fmt::format("'{}' {}", key, *id),
-              fmt::format("an id below {}", tokens));
-  }
-  return static_cast<int32_t>(*id);
+  if (*id < tokens) return static_cast<int32_t>(*id);
+  // Without the tokens, no id is known to be beyond them.
+  if (tokens != 0)
+    source.refusals.add(bad(source.checkpoint, source.checkpoint.find(key)->offset, fmt::format("'{}' {}", key, *id),
+                            fmt::format("an id below {}", tokens)));
+  return -1;
 }
 
 std::string known_pretokenizers() {
@@ -80,26 +88,26 @@ std::string known_pretokenizers() {
   return names;
 }
 
-int choose_pretokenizer(const Checkpoint& checkpoint, std::string_view pre) {
+/// 0 where none is found and refusals are kept.
+int choose_pretokenizer(const Source& source, std::string_view pre) {
+  const Checkpoint& checkpoint = source.checkpoint;
   const int asked = LANE_NAMESPACE::find_pretokenizer(pre);
-  if (!pre.empty() && asked < 0) {
-    throw UsageError(
-        fmt::format("--pre '{}' is no pre-tokenizer; known are {}", printable(pre), known_pretokenizers()));
-  }
-  if (!pre.empty()) return asked;
-  const auto name = checkpoint.string("tokenizer.ggml.pre");
+  if (!pre.empty() && asked < 0)
+    source.refusals.add(
+        UsageError(fmt::format("--pre '{}' is no pre-tokenizer; known are {}", printable(pre), known_pretokenizers())));
+  if (!pre.empty()) return std::max(asked, 0);
+  const auto name = source.refusals.attempt([&] { return checkpoint.string("tokenizer.ggml.pre"); });
   // Guessing here gives text that is wrong in places nobody looks at.
-  if (!name) {
-    throw missing(checkpoint, "tokenizer.ggml.pre",
-                  "the name of the pre-tokenizer, there or with --pre; known are " + known_pretokenizers());
-  }
-  const int row = LANE_NAMESPACE::find_pretokenizer(*name);
-  if (row < 0) {
-    throw NotYetError(fmt::format("{}: tokenizer.ggml.pre is '{}'; known are {} (--pre overrides)",
-                                  printable(checkpoint.shards.front().path, 4096), printable(*name),
-                                  known_pretokenizers()));
-  }
-  return row;
+  if (checkpoint.find("tokenizer.ggml.pre") == nullptr)
+    source.refusals.add(
+        missing(checkpoint, "tokenizer.ggml.pre",
+                "the name of the pre-tokenizer, there or with --pre; known are " + known_pretokenizers()));
+  const int row = LANE_NAMESPACE::find_pretokenizer(name.value_or(""));
+  if (name && row < 0)
+    source.refusals.add(NotYetError(fmt::format("{}: tokenizer.ggml.pre is '{}'; known are {} (--pre overrides)",
+                                                printable(checkpoint.shards.front().path, 4096), printable(*name),
+                                                known_pretokenizers())));
+  return std::max(row, 0);
 }
 
 bool names_phi3(const Checkpoint& checkpoint) {
@@ -109,68 +117,106 @@ bool names_phi3(const Checkpoint& checkpoint) {
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
-void describe_spm(const Checkpoint& checkpoint, VocabularySource* s) {
-  s->scores = required_array(checkpoint, "tokenizer.ggml.scores", MetaType::F32, s->tokens.count);
-  s->bos = special_id(checkpoint, s->tokens.count, "bos", 1);
-  s->eos = special_id(checkpoint, s->tokens.count, "eos", 2);
-  s->unknown = special_id(checkpoint, s->tokens.count, "unknown", 0);
-  s->add_bos = checkpoint.boolean("tokenizer.ggml.add_bos_token").value_or(s->bos >= 0);
-  s->add_space_prefix = checkpoint.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
+void describe_spm(const Source& source, VocabularySource* s) {
+  s->scores = required_array(source, "tokenizer.ggml.scores", MetaType::F32, s->tokens.count);
+  s->bos = special_id(source, s->tokens.count, "bos", 1);
+  s->eos = special_id(source, s->tokens.count, "eos", 2);
+  s->unknown = special_id(source, s->tokens.count, "unknown", 0);
+  s->add_bos = flag(source, "tokenizer.ggml.add_bos_token", s->bos >= 0);
+  s->add_space_prefix = flag(source, "tokenizer.ggml.add_space_prefix", true);
 }
 
-void describe_bpe(const Checkpoint& checkpoint, std::string_view pre, VocabularySource* s) {
-  s->pretokenizer = choose_pretokenizer(checkpoint, pre);
-  s->merges = required_array(checkpoint, "tokenizer.ggml.merges", MetaType::String);
-  s->bos = special_id(checkpoint, s->tokens.count, "bos");
-  s->eos = special_id(checkpoint, s->tokens.count, "eos");
-  s->unknown = special_id(checkpoint, s->tokens.count, "unknown");
-  const bool row_adds = kPretokenizers[s->pretokenizer].add_bos && s->bos >= 0;
-  s->add_bos = checkpoint.boolean("tokenizer.ggml.add_bos_token").value_or(row_adds);
+void describe_bpe(const Source& source, std::string_view pre, VocabularySource* s) {
+  s->pretokenizer = choose_pretokenizer(source, pre);
+  s->merges = required_array(source, "tokenizer.ggml.merges", MetaType::String);
+  s->bos = special_id(source, s->tokens.count, "bos");
+  s->eos = special_id(source, s->tokens.count, "eos");
+  s->unknown = special_id(source, s->tokens.count, "unknown");
+  s->add_bos = flag(source, "tokenizer.ggml.add_bos_token", kPretokenizers[s->pretokenizer].add_bos && s->bos >= 0);
 }
 
-void check_added(const Checkpoint& checkpoint, std::string_view name, bool added, int32_t id) {
-  if (!added || id >= 0) return;
+/// An id that is there and is refused itself is not missed.
+void check_added(const Source& source, std::string_view name, bool added, int32_t id) {
   const std::string key = fmt::format("tokenizer.ggml.add_{}_token", name);
-  throw bad(checkpoint, checkpoint.find(key)->offset, fmt::format("'{}' true and no {} id", key, name), "an id to add");
+  const MetaEntry* entry = source.checkpoint.find(key);
+  const bool refused = source.checkpoint.find(fmt::format("tokenizer.ggml.{}_token_id", name)) != nullptr;
+  if (!added || id >= 0 || refused || entry == nullptr) return;
+  source.refusals.add(
+      bad(source.checkpoint, entry->offset, fmt::format("'{}' true and no {} id", key, name), "an id to add"));
+}
+
+TokenizerModel model_of(const Source& source) {
+  constexpr std::string_view kKey = "tokenizer.ggml.model";
+  const Checkpoint& checkpoint = source.checkpoint;
+  const auto model = source.refusals.attempt([&] { return checkpoint.string(kKey); });
+  if (checkpoint.find(kKey) == nullptr) source.refusals.add(missing(checkpoint, kKey, "a vocabulary with it"));
+  if (model && model != "llama" && model != "gpt2")
+    source.refusals.add(NotYetError(
+        fmt::format("{}: tokenizer.ggml.model is '{}'; known are llama (SentencePiece) and gpt2 (byte-level BPE)",
+                    printable(checkpoint.shards.front().path, 4096), printable(*model))));
+  if (model != "llama" && model != "gpt2") source.refusals.doubt();
+  return model == "llama" ? TokenizerModel::Spm : TokenizerModel::Bpe;
+}
+
+VocabularySource describe(const Source& source, std::string_view pre) {
+  const Checkpoint& checkpoint = source.checkpoint;
+  VocabularySource s;
+  s.model = model_of(source);
+  if (s.model == TokenizerModel::Spm && !pre.empty())
+    source.refusals.add(UsageError("--pre: a SentencePiece vocabulary has no pre-tokenizer"));
+  s.tokens = required_array(source, "tokenizer.ggml.tokens", MetaType::String);
+  s.types = array_of(source, "tokenizer.ggml.token_type", MetaType::I32, s.tokens.count);
+  // What else an unknown tokenizer needs is not known.
+  if (source.refusals.doubted()) return s;
+  s.model == TokenizerModel::Spm ? describe_spm(source, &s) : describe_bpe(source, pre, &s);
+  s.add_eos = flag(source, "tokenizer.ggml.add_eos_token", false);
+  s.eot = special_id(source, s.tokens.count, "eot");
+  s.eom = special_id(source, s.tokens.count, "eom");
+  s.padding = special_id(source, s.tokens.count, "padding");
+  s.fim_padding = special_id(source, s.tokens.count, "fim_pad");
+  s.fim_repository = special_id(source, s.tokens.count, "fim_rep");
+  s.fim_separator = special_id(source, s.tokens.count, "fim_sep");
+  s.strip_after_special = names_phi3(checkpoint);
+  check_added(source, "bos", s.add_bos, s.bos);
+  check_added(source, "eos", s.add_eos, s.eos);
+  return s;
+}
+
+/// The message names the key, what was found and what is expected; the refusal's type adds the file and the byte.
+void check(const Source& source, const VocabularySource& s, const LANE_NAMESPACE::Status& status) {
+  if (!status.ok()) source.refusals.add(bad(source.checkpoint, s.tokens.offset, status.message, "a sound vocabulary"));
 }
 
 }  // namespace
 
 VocabularySource describe_vocabulary(const Checkpoint& checkpoint, std::string_view pre) {
-  const std::string_view model = required_string(checkpoint, "tokenizer.ggml.model");
-  if (model != "llama" && model != "gpt2") {
-    throw NotYetError(
-        fmt::format("{}: tokenizer.ggml.model is '{}'; known are llama (SentencePiece) and gpt2 (byte-level BPE)",
-                    printable(checkpoint.shards.front().path, 4096), printable(model)));
-  }
-  VocabularySource s;
-  s.model = model == "llama" ? TokenizerModel::Spm : TokenizerModel::Bpe;
-  if (s.model == TokenizerModel::Spm && !pre.empty())
-    throw UsageError("--pre: a SentencePiece vocabulary has no pre-tokenizer");
-  s.tokens = required_array(checkpoint, "tokenizer.ggml.tokens", MetaType::String);
-  s.types = array_of(checkpoint, "tokenizer.ggml.token_type", MetaType::I32, s.tokens.count);
-  s.model == TokenizerModel::Spm ? describe_spm(checkpoint, &s) : describe_bpe(checkpoint, pre, &s);
-  s.add_eos = checkpoint.boolean("tokenizer.ggml.add_eos_token").value_or(false);
-  s.eot = special_id(checkpoint, s.tokens.count, "eot");
-  s.eom = special_id(checkpoint, s.tokens.count, "eom");
-  s.padding = special_id(checkpoint, s.tokens.count, "padding");
-  s.fim_padding = special_id(checkpoint, s.tokens.count, "fim_pad");
-  s.fim_repository = special_id(checkpoint, s.tokens.count, "fim_rep");
-  s.fim_separator = special_id(checkpoint, s.tokens.count, "fim_sep");
-  s.strip_after_special = names_phi3(checkpoint);
-  check_added(checkpoint, "bos", s.add_bos, s.bos);
-  check_added(checkpoint, "eos", s.add_eos, s.eos);
-  return s;
+  Refusals refusals(Refusals::Mode::Throw);
+  return describe({checkpoint, refusals}, pre);
 }
 
 Vocabulary read_vocabulary(const Checkpoint& checkpoint, const VocabularySource& source) {
   const Shard& shard = checkpoint.shards.front();
+  Refusals refusals(Refusals::Mode::Throw);
   Vocabulary vocabulary;
-  const auto status = LANE_NAMESPACE::read_vocabulary(source, reinterpret_cast<const uint8_t*>(shard.bytes.data()),
-                                                      shard.bytes.size(), &vocabulary);
-  // The message names the key, what was found and what is expected; the refusal's type adds the file and the byte.
-  if (!status.ok()) throw bad(checkpoint, source.tokens.offset, status.message, "a sound vocabulary");
+  check({checkpoint, refusals}, source,
+        LANE_NAMESPACE::read_vocabulary(source, reinterpret_cast<const uint8_t*>(shard.bytes.data()),
+                                        shard.bytes.size(), &vocabulary));
   return vocabulary;
+}
+
+std::vector<std::string> survey_vocabulary(const Checkpoint& checkpoint, std::string_view pre) {
+  namespace detail = LANE_NAMESPACE::vocabulary_detail;
+  Refusals refusals(Refusals::Mode::Keep);
+  const Source source{checkpoint, refusals};
+  Vocabulary vocabulary;
+  vocabulary.source = describe(source, pre);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(checkpoint.shards.front().bytes.data());
+  // An array that is refused is empty by now, and has nothing to read.
+  check(source, vocabulary.source, detail::read_tokens(bytes, &vocabulary));
+  check(source, vocabulary.source, detail::read_types(bytes, &vocabulary));
+  check(source, vocabulary.source, detail::read_scores(bytes, &vocabulary));
+  check(source, vocabulary.source, detail::read_merges(bytes, &vocabulary));
+  return refusals.kept();
 }
 
 }  // namespace lane

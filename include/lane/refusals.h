@@ -1,4 +1,4 @@
-// What to do with a refusal: throw it, or keep it and look at what else there is.
+// What to do with a refusal: throw it, as a compile does; or keep it and look at what else there is, as a survey does.
 #pragma once
 #include <set>
 #include <string>
@@ -13,13 +13,13 @@ class Refusals {
   enum class Mode { Throw, Keep };
   explicit Refusals(Mode mode) : mode_(mode) {}
 
-  /// A refusal after which the caller can go on.
+  /// Where refusals are kept the caller goes on, with a value of its own choice for the one refused.
   template <class Refusal>
   void add(const Refusal& refusal) {
     if (mode_ == Mode::Throw) throw refusal;
     keep(refusal);
   }
-  /// What `part` returns; where it refuses and refusals are kept, a default in its place.
+  /// What `part` returns; where it throws and refusals are kept, a default in its place.
   template <class Part>
   auto attempt(Part part) -> decltype(part()) {
     if (mode_ == Mode::Throw) return part();
@@ -29,15 +29,27 @@ class Refusals {
       throw;
     } catch (const Error& refusal) {
       keep(refusal);
-      cut_short_ = true;
       return decltype(part())();  // of void: nothing
     }
   }
 
+  /// A number was refused by which arrays are sized, or parts chosen: until the scope ends, what follows from it is
+  /// held against nothing.
+  void doubt() { doubted_ = true; }
+  bool doubted() const { return doubted_; }
+  /// What `part` returns. Its doubts end with it.
+  template <class Part>
+  auto scope(Part part) -> decltype(part()) {
+    struct Restore {
+      bool& flag;
+      bool before;
+      ~Restore() { flag = before; }
+    } restore{doubted_, doubted_};
+    return part();
+  }
+
   /// Each once, in order: layers refuse the same key alike.
   const std::vector<std::string>& kept() const { return kept_; }
-  /// A part gave up: what it would have read after that is not known.
-  bool cut_short() const { return cut_short_; }
 
  private:
   void keep(const Error& refusal) {
@@ -47,7 +59,7 @@ class Refusals {
   Mode mode_;
   std::vector<std::string> kept_;
   std::set<std::string> seen_;
-  bool cut_short_ = false;
+  bool doubted_ = false;
 };
 
 }  // namespace lane
