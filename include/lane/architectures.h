@@ -74,15 +74,19 @@ enum class Gating { Softmax = 0, Sigmoid = 1, SoftmaxOfChosen = 2 };
 /// Where a layer's feed-forward is made of routed experts.
 enum class ExpertLayers {
   None,
-  Counted,   // where expert_count is over 0, from leading_dense_block_count on, every interleave_moe_layer_step-th
+  Counted,   // where expert_count is over 0: from leading_dense_block_count on, every interleave_moe_layer_step-th
   ByRouter,  // where the layer has a router tensor
 };
 
 struct ExpertRow {
   ExpertLayers layers = ExpertLayers::None;
-  Presence gating_key = Presence::Optional;  // expert_gating_func
-  Gating gating = Gating::Softmax;           // without the key
-  bool normalised = false;                   // weights are divided by their sum; the key expert_weights_norm overrides
+  bool leading_key = false;                // leading_dense_block_count is read
+  bool interleave_key = false;             // interleave_moe_layer_step is read
+  Presence gating_key = Presence::Absent;  // expert_gating_func
+  Gating gating = Gating::Softmax;         // without the key
+  bool normalised = false;                 // weights are divided by their sum
+  bool normalised_key = false;             // expert_weights_norm is read, and overrides that
+  bool factor_key = false;                 // expert_weights_scale is read
   Presence selection_bias = Presence::Absent;
   Presence router_bias = Presence::Absent;
   Presence bias = Presence::Absent;         // of each expert's projections

@@ -34,10 +34,20 @@ int64_t expert_count(const Source& source) {
   return source.keys.integer("expert_count", {.low = 0, .high = 1024}).value_or(0);
 }
 
+// What a key says where the row reads it; where it does not, `otherwise`, which is all that the key may say.
+int64_t option(const Source& source, bool read, std::string_view key, Range range, int64_t otherwise) {
+  const int64_t said = source.keys.integer(key, range).value_or(otherwise);
+  if (read || said == otherwise) return said;
+  source.keys.refuse_unread(key, fmt::format("{}", said));
+  return otherwise;
+}
+
 bool is_counted(const Source& source, const Block& block) {
-  const int64_t dense_layers = source.keys.integer("leading_dense_block_count", {.low = 0}).value_or(0);
-  const int64_t step = source.keys.integer("interleave_moe_layer_step").value_or(1);
-  return expert_count(source) > 0 && block.index >= dense_layers && (block.index + 1) % step == 0;
+  const ExpertRow& row = source.row.experts;
+  if (expert_count(source) == 0) return false;
+  const int64_t dense_layers = option(source, row.leading_key, "leading_dense_block_count", {.low = 0}, 0);
+  const int64_t step = option(source, row.interleave_key, "interleave_moe_layer_step", {}, 1);
+  return block.index >= dense_layers && (block.index + 1) % step == 0;
 }
 
 bool has_experts(const Source& source, const Block& block) {
@@ -59,13 +69,33 @@ bool has_experts(const Source& source, const Block& block) {
 
 Gating gating(const Source& source) {
   constexpr std::string_view kKey = "expert_gating_func";
+  const ExpertRow& row = source.row.experts;
   const auto key = source.keys.integer(kKey, {.low = 0});
-  if (!key && source.row.experts.gating_key == Presence::Required) source.keys.required_integer(kKey);
-  if (key.value_or(0) == 0) return source.row.experts.gating;
+  if (!key && row.gating_key == Presence::Required) source.keys.required_integer(kKey);
+  if (key.value_or(0) == 0) return row.gating;
+  if (row.gating_key == Presence::Absent && Gating(*key - 1) != row.gating)
+    source.keys.refuse_unread(kKey, fmt::format("{}", *key));
   if (*key <= 3) return Gating(*key - 1);
   source.refusals.add(NotYetError(fmt::format("'{}' = {}; accepted are 1 softmax, 2 sigmoid, 3 softmax of the chosen",
                                               source.keys.full(kKey), *key)));
-  return source.row.experts.gating;
+  return row.gating;
+}
+
+bool is_normalised(const Source& source) {
+  constexpr std::string_view kKey = "expert_weights_norm";
+  const ExpertRow& row = source.row.experts;
+  const bool said = source.keys.boolean(kKey).value_or(row.normalised);
+  if (!row.normalised_key && said != row.normalised) source.keys.refuse_unread(kKey, said ? "true" : "false");
+  return said;
+}
+
+// A file's 0 stands for 1.
+double weights_factor(const Source& source) {
+  constexpr std::string_view kKey = "expert_weights_scale";
+  const double said = source.keys.real(kKey).value_or(1);
+  if (said == 0 || said == 1) return 1;
+  if (!source.row.experts.factor_key) source.keys.refuse_unread(kKey, fmt::format("{}", said));
+  return said;
 }
 
 // Experts form groups, of which the best are kept before experts are chosen.
@@ -91,9 +121,8 @@ void read_routing(const Source& source, const Block& block, Experts& result) {
   result.used = source.keys.required_integer("expert_used_count", {.high = result.count});
   read_groups(source, result);
   result.gating = gating(source);
-  result.normalised = source.keys.boolean("expert_weights_norm").value_or(row.normalised);
-  const double factor = source.keys.real("expert_weights_scale").value_or(1);
-  result.factor = factor == 0 ? 1 : factor;
+  result.normalised = is_normalised(source);
+  result.factor = weights_factor(source);
   result.router = source.tensors.linear(block.tensor("ffn_gate_inp"), {.rows = result.count, .columns = source.width},
                                         row.router_bias);
   result.selection_bias =

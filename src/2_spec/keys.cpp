@@ -135,6 +135,10 @@ void Keys::refuse_size(std::string_view key, const std::string& found, const std
   refusals_.doubt();
 }
 
+void Keys::refuse_unread(std::string_view key, const std::string& found) const {
+  refusals_.add(NotYetError(fmt::format("'{}' = {}: the architecture has no such option", full(key), found)));
+}
+
 void Keys::refuse(std::string_view key, const std::string& found, const std::string& expected) const {
   const MetaEntry* entry = checkpoint_.find(full(key));
   const Shard& shard = checkpoint_.shards.front();

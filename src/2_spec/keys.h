@@ -56,6 +56,9 @@ class Keys {
   /// those are doubted.
   void refuse_size(std::string_view key, const std::string& found, const std::string& expected) const;
 
+  /// Refuses with NotYetError what a key says that the architecture's row does not read, and that its models are not.
+  void refuse_unread(std::string_view key, const std::string& found) const;
+
  private:
   bool in_range(std::string_view key, int64_t value, Range range) const;
   /// Refuses where the file has no such key; one that is there has been refused for what it holds.

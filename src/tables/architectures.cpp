@@ -37,21 +37,31 @@ constexpr Architecture kArchitectures[] = {
     },
     {
         .name = "deepseek",
-        .experts = {.layers = ExpertLayers::Counted, .shared = Required},
+        .experts = {.layers = ExpertLayers::Counted, .leading_key = true, .factor_key = true, .shared = Required},
     },
     {
         .name = "deepseek2",
         .mixers = Mixers::Latent,
         .yarn_log = YarnLog::Scores,
-        .experts =
-            {.layers = ExpertLayers::Counted, .gating_key = Optional, .selection_bias = Optional, .shared = Optional},
+        .experts = {.layers = ExpertLayers::Counted,
+                    .leading_key = true,
+                    .gating_key = Optional,
+                    .normalised_key = true,
+                    .factor_key = true,
+                    .selection_bias = Optional,
+                    .shared = Optional},
     },
     {
         .name = "dots1",
         .head_norm = HeadNorm::EachHead,
         .pairing = Pairing::Halves,
-        .experts =
-            {.layers = ExpertLayers::Counted, .gating_key = Required, .selection_bias = Optional, .shared = Required},
+        .experts = {.layers = ExpertLayers::Counted,
+                    .leading_key = true,
+                    .gating_key = Required,
+                    .normalised_key = true,
+                    .factor_key = true,
+                    .selection_bias = Optional,
+                    .shared = Required},
         .head = Required,
     },
     {
@@ -62,8 +72,12 @@ constexpr Architecture kArchitectures[] = {
     {
         .name = "ernie4_5-moe",
         .qkv_bias = Optional,
-        .experts =
-            {.layers = ExpertLayers::Counted, .normalised = true, .selection_bias = Optional, .shared = Optional},
+        .experts = {.layers = ExpertLayers::Counted,
+                    .leading_key = true,
+                    .interleave_key = true,
+                    .normalised = true,
+                    .selection_bias = Optional,
+                    .shared = Optional},
     },
     {
         .name = "exaone",
@@ -137,7 +151,11 @@ constexpr Architecture kArchitectures[] = {
         .head_norm_presence = Optional,
         .pairing = Pairing::Halves,
         .experts = {.layers = ExpertLayers::Counted,
+                    .leading_key = true,
+                    .gating_key = Optional,
                     .gating = Gating::Sigmoid,
+                    .normalised_key = true,
+                    .factor_key = true,
                     .selection_bias = Optional,
                     .shared = Required},
     },
@@ -208,8 +226,11 @@ constexpr Architecture kArchitectures[] = {
         .mixers = Mixers::Convolution,
         .head_norm = HeadNorm::EachHead,
         .pairing = Pairing::Halves,
-        .experts =
-            {.layers = ExpertLayers::Counted, .gating_key = Required, .normalised = true, .selection_bias = Optional},
+        .experts = {.layers = ExpertLayers::Counted,
+                    .leading_key = true,
+                    .gating_key = Required,
+                    .normalised = true,
+                    .selection_bias = Optional},
     },
     {
         .name = "llama",

@@ -181,12 +181,42 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
   set_key(recipe, "qwen3.expert_count", "u32", 4);
   expect_error<NotYetError>("routed experts in architecture 'qwen3'", [&] { describe(recipe); });
   recipe = recipe_of("gptoss-f32");
-  set_key(recipe, "gpt-oss.leading_dense_block_count", "u32", 1);
+  set_key(recipe, "gpt-oss.expert_count", "u32", 0);
   expect_error<NotYetError>("block 0: the clamped gate without routed experts", [&] { describe(recipe); });
   recipe = recipe_of("deepseek2-f32");
   set_key(recipe, "deepseek2.expert_gating_func", "u32", 2);
   set_key(recipe, "deepseek2.expert_group_count", "u32", 3);
   expect_error<CheckpointError>({"expert_group_count", "a divisor of the 4 experts"}, [&] { describe(recipe); });
+}
+
+/// llama.cpp leaves these keys unread in these architectures, and a file that has them means another model.
+TEST(SpecErrors, OptionsOfExpertsThatTheArchitectureDoesNotRead) {
+  const std::tuple<const char*, const char*, const char*, json> options[] = {
+      {"qwen3moe-f32", "expert_weights_scale", "f32", 1.5},    {"qwen3moe-f32", "expert_weights_norm", "bool", false},
+      {"qwen2moe-f32", "expert_weights_norm", "bool", true},   {"mixtral-f32", "expert_weights_norm", "bool", false},
+      {"mixtral-f32", "expert_weights_scale", "f32", 2.5},     {"deepseek-f32", "expert_weights_norm", "bool", true},
+      {"ernie4_5moe-f32", "expert_gating_func", "u32", 2},     {"gptoss-f32", "expert_gating_func", "u32", 1},
+      {"olmoe-f32", "leading_dense_block_count", "u32", 1},    {"lfm2moe-f32", "interleave_moe_layer_step", "u32", 2},
+      {"granitemoe-f32", "expert_weights_scale", "f32", -0.5},
+  };
+  for (const auto& [name, option, type, value] : options) {
+    json recipe = recipe_of(name);
+    const std::string key = recipe["architecture"].get<std::string>() + "." + option;
+    set_key(recipe, key, type, value);
+    expect_error<NotYetError>({"'" + key + "' = ", "the architecture has no such option"}, [&] { describe(recipe); });
+  }
+}
+
+/// As long as they say what the architecture does anyway, they are fine.
+TEST(SpecErrors, OptionsOfExpertsThatSayNothingNew) {
+  json recipe = recipe_of("qwen3moe-f32");
+  const std::string text = to_text(describe(recipe));
+  set_key(recipe, "qwen3moe.expert_weights_norm", "bool", true);
+  set_key(recipe, "qwen3moe.expert_weights_scale", "f32", 1.0);
+  set_key(recipe, "qwen3moe.expert_gating_func", "u32", 1);
+  set_key(recipe, "qwen3moe.leading_dense_block_count", "u32", 0);
+  set_key(recipe, "qwen3moe.interleave_moe_layer_step", "u32", 1);
+  EXPECT_EQ(to_text(describe(recipe)), text);
 }
 
 TEST(SpecErrors, DeltaProjectionsBothInOneTensorAndApart) {

@@ -273,16 +273,16 @@ class Author {
   void say_experts() {
     experts_ = dice_.one_of<int64_t>({1, 2, 4, 7});
     expert_ff_ = dice_.one_of<int64_t>({32, 48, 96, 256});
-    dense_layers_ = only_experts_ ? 0 : dice_.upto(1);
+    dense_layers_ = row_.experts.leading_key ? dice_.upto(1) : 0;
     shared_ = dice_.has(row_.experts.shared) ? dice_.one_of<int64_t>({32, 64, 80}) : 0;
     integer("expert_count", experts_);
     integer("expert_used_count", 1 + dice_.upto(experts_ - 1));
     integer("expert_feed_forward_length", expert_ff_);
     if (shared_ > 0) integer("expert_shared_feed_forward_length", shared_);
     integer("leading_dense_block_count", dense_layers_);
-    if (row_.experts.gating_key == Presence::Required || dice_.coin()) integer("expert_gating_func", 1 + dice_.upto(2));
-    if (dice_.coin()) key("expert_weights_norm", "bool", dice_.coin());
-    if (dice_.coin()) real("expert_weights_scale", 1.5);
+    if (dice_.has(row_.experts.gating_key)) integer("expert_gating_func", 1 + dice_.upto(2));
+    if (row_.experts.normalised_key && dice_.coin()) key("expert_weights_norm", "bool", dice_.coin());
+    if (row_.experts.factor_key && dice_.coin()) real("expert_weights_scale", 1.5);
   }
 
   // Its layers
