@@ -1,21 +1,14 @@
 // Products of matrices in shared memory by four warps: on the tensor cores of architecture sm_90a, elsewhere portably.
-//
-// note [swizzled tiles]
-// A tile is rows of 64 values of two bytes, 128 bytes a row, at a multiple of 1,024 bytes. Entry e of row r, 16 bytes,
-// lies at entry e ^ (r % 8) of its row: so eight rows' equal entries fall on different banks.
+// Tiles lie as base/swizzled.cuh says, at multiples of 1,024 bytes.
 #pragma once
 #include "base/async_copy.cuh"
+#include "base/swizzled.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define LANE_WARPGROUP_MMA
 #endif
 
 namespace LANE_NAMESPACE {
-
-constexpr int kTileRowBytes = 128;  // of a swizzled tile
-
-/// Where entry `entry` of row `row` lies in a tile, see note [swizzled tiles].
-__device__ __forceinline__ int swizzled(int row, int entry) { return row * kTileRowBytes + ((entry ^ (row & 7)) << 4); }
 
 /// As wait_copy_groups, and lets tensor cores see what has come.
 template <int Pending>
@@ -92,18 +85,10 @@ __device__ __forceinline__ void add_tile_product(float (&c)[Rows / 2], const uin
   if constexpr (Rows == 128 && !Words::kBfloat) LANE_TILE_PRODUCT_128("f16.f16");
 #else
   const int lane = static_cast<int>(threadIdx.x & 31u), warp = static_cast<int>(threadIdx.x >> 5) % 4;
-  auto row = [&](const uint8_t* tile, int r, float(&values)[16]) {
-    for (int i = 0; i < 8; i++) {
-      uint32_t pair;
-      memcpy(&pair, tile + swizzled(r, 2 * k + i / 4) + i % 4 * 4, 4);
-      const float2 v = Words::pair(pair);
-      values[2 * i] = v.x, values[2 * i + 1] = v.y;
-    }
-  };
   float left[2][16], right[16];
-  for (int i = 0; i < 2; i++) row(a, 16 * warp + lane / 4 + 8 * i, left[i]);
+  for (int i = 0; i < 2; i++) read_swizzled<Words>(a, 16 * warp + lane / 4 + 8 * i, k, left[i]);
   for (int n = 0; n < Rows / 4; n++) {
-    row(b, n / 2 * 8 + lane % 4 * 2 + n % 2, right);
+    read_swizzled<Words>(b, n / 2 * 8 + lane % 4 * 2 + n % 2, k, right);
     for (int i = 0; i < 2; i++)
       for (int j = 0; j < 16; j++) c[n / 2 * 4 + 2 * i + n % 2] += left[i][j] * right[j];
   }
