@@ -1,5 +1,5 @@
-// F16 and BF16 repacked: 64 bytes a block in four planes of 16, eight weights each. Their products take float
-// activations.
+// F16 and BF16 repacked: 64 bytes a block in four planes of 16, eight weights each; and as stored, row after row. Their
+// products take float activations.
 #pragma once
 #include "layout/packing.cuh"
 
@@ -45,12 +45,21 @@ __device__ __forceinline__ WordPair split_pair(float low, float high) {
   return {first, Weight::word(low - kept.x, high - kept.y)};
 }
 
+/// Eight columns of a slice: of which block, and which of its four planes.
+struct FloatEntry {
+  int block, plane;
+};
+
 template <class Weight>
 struct RepackedFloats {
   using Words = Weight;
   static constexpr int kStoredElements = 1, kStoredBytes = 2, kBytes256 = 512;
   static constexpr bool kFloat = true, kSums = false;
   static constexpr float kTop = 1;  // activations are not quantized
+
+  /// How a row is cut, and which columns its slice's 16 bytes number `i` are.
+  static constexpr Slices row_slices(int columns) { return slices(columns); }
+  static __device__ __forceinline__ FloatEntry entry(int i, int blocks) { return {i % blocks, i / blocks}; }
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     for (int plane = 0; plane < 4; plane++)
@@ -87,5 +96,18 @@ struct RepackedFloats {
 };
 using RepackedF16 = RepackedFloats<HalfWeight>;
 using RepackedBF16 = RepackedFloats<BfloatWeight>;
+
+/// Rows as the checkpoint has them, for products on tensor cores.
+template <class Weight>
+struct StoredFloats {
+  using Words = Weight;
+  static constexpr int kBytes256 = 512;
+  static constexpr bool kFloat = true, kSums = false;
+  static constexpr float kTop = 1;
+  static constexpr Slices row_slices(int columns) { return {1, columns / kBlockColumns, columns / kBlockColumns}; }
+  static __device__ __forceinline__ FloatEntry entry(int i, int) { return {i / 4, i % 4}; }
+};
+using StoredF16 = StoredFloats<HalfWeight>;
+using StoredBF16 = StoredFloats<BfloatWeight>;
 
 }  // namespace LANE_NAMESPACE

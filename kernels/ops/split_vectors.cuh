@@ -1,11 +1,12 @@
 // The vectors of a chunk's tokens in two words a value, normed once for all products that read them
-// (ops/wide_product.cuh):
+// (ops/wide_product.cuh, ops/mma_product.cuh):
 //
 //   split_vectors<L, Columns, Matrices>(out, x, norm, epsilon, tokens)
 //     out      split_vectors_bytes(Columns, tokens), see note [split vectors]
 //     x        [tokens][Columns]; norm: the weights of its RMS norm [Columns] or null
-//     L        a float layout: the words are of its weights' type; Matrices: 2 for a gated product, else 1
-//     grid     kWideTokens blocks for each begun tile of tokens
+//     L        a float layout: the words are of its weights' type and in its columns' order; Matrices: 2 for a gated
+//              product, else 1
+//     grid     a block a token, and for each further one that a block of the products reads: those get zeros
 //     threads, shared   as for float_vectors
 //
 // bf16: 16 bits of a value, an error up to 2^-18 of it. Halves: 22 bits of what is above 2^-17 of the token's largest
@@ -56,8 +57,8 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void s
   uint8_t* tiles = out + token / kWideTokens * split_tile_bytes(Columns);
   for (int i = threadIdx.x; i < Columns / 8; i += S::kWarps * 32) {
     const int slice = i / (4 * S::kSlices.full), entry = i % (4 * S::kSlices.full), blocks = S::blocks(slice);
-    const uint8_t* from =
-        vectors + slice * S::kVectorBytes + 16 * (entry / blocks * 2 * S::kSlices.full + entry % blocks);
+    const FloatEntry at = L::entry(entry, blocks);
+    const uint8_t* from = vectors + slice * S::kVectorBytes + 16 * (at.plane * 2 * S::kSlices.full + at.block);
     const float4 u = load_as<float4>(from), v = load_as<float4>(from + 16 * S::kSlices.full);
     const WordPair words[4] = {split_pair<typename L::Words>(u.x * s.scale, u.y * s.scale),
                                split_pair<typename L::Words>(u.z * s.scale, u.w * s.scale),

@@ -1,5 +1,5 @@
 // Launch geometry of the products of float weights and a chunk's many tokens (ops/wide_product.cuh), and how their
-// vectors lie: plain C++, for the planner, the bench and the tests.
+// vectors, and those of ops/mma_product.cuh, lie: plain C++, for the planner, the bench and the tests.
 //
 // note [split vectors]
 // A value is two words of the weights' own type: itself rounded, and what that leaves, rounded. Tokens go by 64. Their
@@ -8,8 +8,9 @@
 // that do not exist are zeros.
 //
 // note [columns of a step]
-// A slice's row of a repacked float matrix is entries of eight weights, 16 bytes, plane after plane. A step is eight
-// entries as they lie, whatever their columns; the vectors' tiles have theirs in the same order.
+// A slice's row of a repacked float matrix is entries of eight weights, 16 bytes, plane after plane; a row as stored is
+// the like in the columns' order. A step is eight entries as they lie, whatever their columns; the vectors' tiles have
+// theirs in the same order.
 #pragma once
 #include <initializer_list>
 
@@ -57,5 +58,10 @@ constexpr WideGeometry wide_geometry(int rows, int tokens, bool gated, int multi
 
 /// Whether a multiprocessor has the shared memory that such a block takes.
 constexpr bool has_shared(const WideGeometry& g, int shared_limit) { return g.shared_bytes <= shared_limit; }
+
+/// Whether the blocks keep most multiprocessors busy. Where they do not, smaller ones are faster (ops/mma_product.cuh).
+constexpr bool fills(const WideGeometry& g, int multiprocessors) {
+  return 4 * g.grid_x * g.grid_y >= 3 * multiprocessors;
+}
 
 }  // namespace LANE_NAMESPACE

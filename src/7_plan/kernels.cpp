@@ -69,6 +69,11 @@ constexpr std::array kKernels = {
            "ring"},
     Kernel{"split_vectors", "ops/split_vectors.cuh",
            "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
+    Kernel{"mma_product", "ops/mma_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens"},
+    Kernel{"mma_gated_product", "ops/mma_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens"},
     Kernel{"wide_product", "ops/wide_product.cuh",
            "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
            "int tokens"},

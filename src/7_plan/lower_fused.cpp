@@ -9,8 +9,9 @@
 namespace lane {
 void lower_product(Lowering& to, const StepOp& op) {
   if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
-  const Matrix m = matrix_of(to, op);
   const Ref& x = op.operands[1];
+  if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
+  const Matrix m = matrix_of(to, op);
   Launch& launch = to.launch(op, "product", dim(product_blocks(m.rows, 1, to.chip())), dim(kProductThreads),
                              {m.out, m.weights, m.bias, m.residual, to.in(x), to.in(op.parts.norm), op.parts.epsilon,
                               m.rows, x.shape.columns, x.shape.rows});

@@ -86,6 +86,7 @@ void lower_matrix_product(Lowering& to, const StepOp& op) {
   if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
+  if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
   const int64_t rows = w.shape.rows, tokens = x.shape.rows;
   to.counted(op, rows * tokens);
   const Arg activations = to.activations(op, x, w.shape.columns, format);

@@ -13,7 +13,7 @@ namespace lane {
 bool is_streamed(const Weights& weights, const StepOp& product);
 /// Whether products of the tokens `x` are one launch for all of them: several tokens, quantized.
 bool is_tiled(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated);
-/// The same of float weights: their activations are floats.
+/// The same of float weights, repacked or as stored: their activations are floats.
 bool shares_floats(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated);
 /// Whether the kernels norm an input of so many columns themselves.
 bool streams_norm(int64_t columns);

@@ -28,8 +28,8 @@ Options options_of(Activations activations, const std::vector<std::string>& hold
 /// Streams matrices only where asked to, on every chip alike.
 struct Compiled : CompiledCase {
   Compiled(const std::string& name, const std::vector<Form>& forms, Activations activations = Activations::F32,
-           const std::vector<std::string>& hold = {}, bool stream = false)
-      : CompiledCase(name, forms, options_of(activations, hold, stream), device_chip()) {}
+           const std::vector<std::string>& hold = {}, bool stream = false, const Chip& chip = device_chip())
+      : CompiledCase(name, forms, options_of(activations, hold, stream), chip) {}
 };
 
 /// The logits of one position against the oracle's.
@@ -76,6 +76,8 @@ double mean_divergence(const Compiled& model) {
 const std::vector<Compiled::Form> kDecode = {{FormKind::Decode, 1}};
 const std::vector<Compiled::Form> kWithChunks = {
     {FormKind::Decode, 1}, {FormKind::Prefill, 4}, {FormKind::Prefill, 16}};
+const std::vector<Compiled::Form> kWithShortChunks = {
+    {FormKind::Decode, 1}, {FormKind::Prefill, 4}, {FormKind::Prefill, 8}};
 const std::vector<Compiled::Form> kWithBatch = {{FormKind::Decode, 1}, {FormKind::Batch, 3}};
 
 class GoldenSchedule : public testing::TestWithParam<std::string> {};
@@ -104,7 +106,8 @@ TEST_P(GoldenSchedule, StaysWithinTheDivergenceOfItsActivations) {
   EXPECT_LE(one_word, 2e-2);
 }
 
-/// The prompt in chunks of 16, 4 and 1 leaves the state and the logits that as many decode steps leave.
+/// The prompt in chunks of the third form's rows, the second's and 1 leaves the state and the logits that as many
+/// decode steps leave.
 void expect_chunks_as_decoded(const Compiled& model) {
   const Schedule& decode = model.schedules[0];
   ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
@@ -114,10 +117,14 @@ void expect_chunks_as_decoded(const Compiled& model) {
   ScheduleExecutor::Outcome last, chunk;
   for (int position = 0; position < 21; position++)
     last = stepwise.run(decode, {ids[size_t(position)]}, {position}, {0});
-  chunk = chunked.run(model.schedules[2], {ids.begin(), ids.begin() + 16}, {0}, {1});
-  EXPECT_EQ(chunked.next_positions(), std::vector<int>{16});
-  chunk = chunked.run(model.schedules[1], {ids.begin() + 16, ids.begin() + 20}, {16}, {1});
-  chunk = chunked.run(decode, {ids[20]}, {20}, {1});
+  int done = 0;
+  for (const size_t form : {2, 1, 0}) {
+    const Schedule& schedule = model.schedules[form];
+    for (const int rows = int(schedule.rows_per_sequence); done + rows <= 21; done += rows) {
+      chunk = chunked.run(schedule, {ids.begin() + done, ids.begin() + done + rows}, {done}, {1});
+      EXPECT_EQ(chunked.next_positions(), std::vector<int>{done + rows});
+    }
+  }
   EXPECT_EQ(chunk.next, last.next);
   EXPECT_EQ(std::memcmp(chunk.logits.data(), last.logits.data(), last.logits.size() * sizeof(float)), 0);
   EXPECT_EQ(chunked.state(1), stepwise.state(0));
@@ -188,36 +195,64 @@ TEST_P(StreamedSchedule, StaysWithinTheDivergenceOfItsActivations) {
   EXPECT_LE(mean_divergence(held), 1e-6);
 }
 
-TEST_P(StreamedSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(streamed(kWithChunks)); }
+bool has_float_weights(const std::string& name) { return name == "llama-f16" || name == "llama-bf16"; }
+
+TEST_P(StreamedSchedule, PrefillsAsItDecodes) {
+  expect_chunks_as_decoded(streamed(has_float_weights(GetParam()) ? kWithShortChunks : kWithChunks));
+}
 TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(streamed(kWithBatch)); }
 
 /// One token streams; several share kernels of their own, one family for quantized vectors, one for floats.
 TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {
   const Compiled model = streamed(kWithBatch);
   EXPECT_FALSE(launches(model.schedules[0], "tiled_") || launches(model.schedules[0], "batched_"));
-  const bool floats = GetParam() == "llama-f16" || GetParam() == "llama-bf16";
+  const bool floats = has_float_weights(GetParam());
   EXPECT_EQ(launches(model.schedules[1], "tiled_"), !floats);
   EXPECT_EQ(launches(model.schedules[1], "batched_"), floats);
   EXPECT_FALSE(launches(model.schedules[1], "streamed_"));
 }
 
-/// A long chunk of float weights is the tensor cores': not the bits of decode steps, but within their bound.
+/// A chunk of float weights from 16 rows on is the tensor cores': not the bits of decode steps, but within their bound.
 class FloatWeights : public StreamedSchedule {};
-TEST_P(FloatWeights, PrefillInALongChunkWhatTheyDecode) {
-  const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, int(kContext)}});
+
+void expect_chunk_near_decoded(const Compiled& model) {
   const Schedule &decode = model.schedules[0], &prefill = model.schedules[1];
-  ASSERT_TRUE(launches(prefill, "wide_product") && launches(prefill, "wide_gated_product"));
+  const auto rows = size_t(prefill.rows_per_sequence);
   std::vector<int> ids = model.all_ids();
-  while (int64_t(ids.size()) < kContext) ids.push_back(ids[ids.size() - 20]);
-  ids.resize(size_t(kContext));
+  while (ids.size() < rows) ids.push_back(ids[ids.size() - 20]);
+  ids.resize(rows);
   ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
   ScheduleExecutor chunked(model.checkpoint, model.weights, decode.state_stride, 1);
   ScheduleExecutor::Outcome last;
-  for (int position = 0; position < int(kContext); position++)
+  for (int position = 0; position < int(rows); position++)
     last = stepwise.run(decode, {ids[size_t(position)]}, {position}, {0});
   const ScheduleExecutor::Outcome chunk = chunked.run(prefill, ids, {0}, {0});
   ASSERT_EQ(chunk.logits.size(), last.logits.size());
   for (size_t i = 0; i < last.logits.size(); i++) ASSERT_NEAR(chunk.logits[i], last.logits[i], kTolerance) << i;
+}
+
+TEST_P(FloatWeights, PrefillInChunksWhatTheyDecode) {
+  for (const int rows : {16, 32, int(kContext)}) {
+    SCOPED_TRACE(rows);
+    const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, rows}});
+    const std::string kernels = rows == int(kContext) && device_chip().capability == 0 ? "wide" : "mma";
+    EXPECT_TRUE(launches(model.schedules[1], kernels + "_product"));
+    EXPECT_TRUE(launches(model.schedules[1], kernels + "_gated_product"));
+    expect_chunk_near_decoded(model);
+  }
+}
+/// On a chip that does not repack, rows are read as the file has them; with exact activations tensor cores have no
+/// part.
+TEST_P(FloatWeights, PrefillInChunksAsTheyAreStored) {
+  const std::vector<Compiled::Form> forms = {{FormKind::Decode, 1}, {FormKind::Prefill, 16}};
+  const Chip& chip = *find_chip("sm_80");
+  const Compiled model(GetParam(), forms, Activations::Int8x2, {}, false, chip);
+  EXPECT_TRUE(launches(model.schedules[1], "mma_product"));
+  expect_chunk_near_decoded(model);
+  const Compiled exact(GetParam(), forms, Activations::F32, {}, false, chip);
+  EXPECT_FALSE(launches(exact.schedules[1], "mma_"));
+  const Compiled older(GetParam(), forms, Activations::Int8x2, {}, false, *find_chip("sm_75"));
+  EXPECT_FALSE(launches(older.schedules[1], "mma_"));
 }
 INSTANTIATE_TEST_SUITE_P(All, FloatWeights, testing::Values("llama-bf16", "llama-f16"), test_name);
 
