@@ -1,10 +1,10 @@
 // Checks the products of float weights and several tokens: the batched ones against the streamed products of each token
-// alone, bit for bit, the wide ones against those within the error of their words. Then times the products of whole
-// steps of 0.5B and 1B shapes: see README.md. Exit status 1 if anything is wrong.
+// alone, bit for bit, those on tensor cores against those within the error of their words. Then times the products of
+// whole steps of 0.5B and 1B shapes: see README.md. Exit status 1 if anything is wrong.
 #include "ops/batched_product.cuh"
 #include "ops/float_vectors.cuh"
 #include "ops/split_vectors.cuh"
-#include "ops/wide_product.cuh"
+#include "ops/tile_kernels.cuh"
 #include "products.cuh"
 
 namespace bench {
@@ -12,7 +12,8 @@ namespace bench {
 constexpr float kEpsilon = 1e-6f;
 constexpr int kFloats = kFloatActivations;
 
-enum class Kind { Batched, Wide };
+enum class Kind { Batched, Mma, Wide };
+constexpr const char* kNames[] = {"batched", "mma", "wide"};
 
 /// Vectors of `tokens` tokens, and how the products take them.
 struct Tokens {
@@ -26,76 +27,70 @@ size_t vectors_bytes(int tokens) {
   return std::max(float_vectors_bytes(Columns, tokens), split_vectors_bytes(Columns, tokens));
 }
 
-/// The kernel for the geometry's groups and tiles.
-template <class L, int Columns>
-auto wide_kernel(const WideGeometry& g) {
-  return g.groups == 4   ? wide_product<L, Columns, 4, 2>
-         : g.groups == 2 ? wide_product<L, Columns, 2, 1>
-                         : wide_product<L, Columns, 1, 1>;
-}
-template <class L, int Columns>
-auto wide_gated_kernel(const WideGeometry& g) {
-  return g.groups == 4   ? wide_gated_product<L, Columns, 4, 2>
-         : g.groups == 2 ? wide_gated_product<L, Columns, 2, 1>
-                         : wide_gated_product<L, Columns, 1, 1>;
-}
-
 template <class L, int Columns, int Matrices>
 void enqueue_vectors(cudaStream_t stream, const Tokens& t, Kind kind) {
-  const int group = kind == Kind::Wide ? kWideTokens : kTokenGroup, blocks = (t.count + group - 1) / group * group;
+  const int tile = kind == Kind::Batched ? kTokenGroup : kind == Kind::Mma ? mma_vector_tile(t.count) : kWideTokens;
+  const int blocks = (t.count + tile - 1) / tile * tile;
   const int shared = streamed_vector_bytes(kFloats, slices(Columns).full) * slices(Columns).count;
-  const auto kernel = kind == Kind::Wide ? split_vectors<L, Columns, Matrices> : float_vectors<L, Columns, Matrices>;
+  const auto kernel = kind == Kind::Batched ? float_vectors<L, Columns, Matrices> : split_vectors<L, Columns, Matrices>;
   BENCH_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(blocks),
                                static_cast<unsigned>(32 * streamed_warps(Columns, Matrices == 2)),
                                static_cast<size_t>(shared), kernel, t.made, t.x, t.norm, kEpsilon, t.count));
 }
 
+/// A kernel with its geometry.
+template <class Kernel>
+struct Shared {
+  Kernel kernel;
+  dim3 grid;
+  int threads, shared_bytes;
+};
+template <class Kernel, class Geometry>
+Shared<Kernel> shared_of(Kernel kernel, const Geometry& g) {
+  return {kernel, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)), g.threads, g.shared_bytes};
+}
+template <class Kernel, class... Arguments>
+void enqueue(cudaStream_t stream, const Chip& chip, const Shared<Kernel>& s, Arguments... arguments) {
+  prepare(s.kernel, chip.shared_limit);
+  BENCH_CHECK(launch_dependent(stream, s.grid, static_cast<unsigned>(s.threads), static_cast<size_t>(s.shared_bytes),
+                               s.kernel, arguments...));
+}
+
 template <class L, int Columns>
 void enqueue_shared(cudaStream_t stream, const Chip& chip, Kind kind, float* out, const uint8_t* weights, int rows,
                     const Tokens& t, const float* bias = nullptr, const float* residual = nullptr) {
-  if (kind == Kind::Wide) {
-    const WideGeometry g = wide_geometry(rows, t.count, false, chip.multiprocessors);
-    const auto kernel = wide_kernel<L, Columns>(g);
-    prepare(kernel, chip.shared_limit);
-    BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
-                                 static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out,
-                                 weights, t.made, bias, residual, rows, t.count));
-    return;
-  }
+  const WideGeometry wide = wide_geometry(rows, t.count, false, chip.multiprocessors);
+  const MmaGeometry mma = mma_geometry(rows, t.count, false, chip.multiprocessors);
   const BatchedGeometry g =
       batched_geometry(Columns, L::kBytes256, rows, t.count, false, chip.multiprocessors, chip.shared_limit);
-  const auto kernel = batched_product<L, Columns>;
-  prepare(kernel, chip.shared_limit);
-  BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
-                               static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out,
-                               weights, t.made, bias, residual, rows, t.count, g.ring));
+  const auto on_tensor_cores =
+      kind == Kind::Wide ? shared_of(wide_kernel<L, Columns>(wide), wide) : shared_of(mma_kernel<L, Columns>(mma), mma);
+  if (kind != Kind::Batched)
+    return enqueue(stream, chip, on_tensor_cores, out, weights, t.made, bias, residual, rows, t.count);
+  enqueue(stream, chip, shared_of(batched_product<L, Columns>, g), out, weights, t.made, bias, residual, rows, t.count,
+          g.ring);
 }
 
 template <class L, int Columns>
 void enqueue_shared_gated(cudaStream_t stream, const Chip& chip, Kind kind, float* out, const uint8_t* gate,
                           const uint8_t* up, int rows, const Tokens& t, int gelu) {
-  if (kind == Kind::Wide) {
-    const WideGeometry g = wide_geometry(rows, t.count, true, chip.multiprocessors);
-    const auto kernel = wide_gated_kernel<L, Columns>(g);
-    prepare(kernel, chip.shared_limit);
-    BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
-                                 static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out,
-                                 gate, up, t.made, gelu, rows, t.count));
-    return;
-  }
+  const WideGeometry wide = wide_geometry(rows, t.count, true, chip.multiprocessors);
+  const MmaGeometry mma = mma_geometry(rows, t.count, true, chip.multiprocessors);
   const BatchedGeometry g =
       batched_geometry(Columns, L::kBytes256, rows, t.count, true, chip.multiprocessors, chip.shared_limit);
-  const auto kernel = batched_gated_product<L, Columns>;
-  prepare(kernel, chip.shared_limit);
-  BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
-                               static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out, gate,
-                               up, t.made, gelu, rows, t.count, g.ring));
+  const auto on_tensor_cores = kind == Kind::Wide ? shared_of(wide_gated_kernel<L, Columns>(wide), wide)
+                                                  : shared_of(mma_gated_kernel<L, Columns>(mma), mma);
+  if (kind == Kind::Batched)
+    enqueue(stream, chip, shared_of(batched_gated_product<L, Columns>, g), out, gate, up, t.made, gelu, rows, t.count,
+            g.ring);
+  else
+    enqueue(stream, chip, on_tensor_cores, out, gate, up, t.made, gelu, rows, t.count);
 }
 
 int failures = 0;
 
-/// Batched: the same bits. Wide: within `bound` of the root of the results' mean square.
+/// Batched: the same bits. Others: within `bound` of the root of the results' mean square.
 void report(const char* what, std::string_view format, Kind kind, int columns, int tokens, double bound,
             const Array<float>& got, const Array<float>& expected) {
   const auto a = got.read(), b = expected.read();
@@ -109,8 +104,8 @@ void report(const char* what, std::string_view format, Kind kind, int columns, i
   worst /= std::sqrt(squares / static_cast<double>(a.size()));
   const bool failed = kind == Kind::Batched ? wrong != 0 : !(worst <= bound);
   printf("%-7s %-7s %.*s, %5d columns, %3d tokens: %zu of %zu differ, by up to %.2e%s\n",
-         kind == Kind::Batched ? "batched" : "wide", what, static_cast<int>(format.size()), format.data(), columns,
-         tokens, wrong, a.size(), worst, failed ? " WRONG" : "");
+         kNames[static_cast<int>(kind)], what, static_cast<int>(format.size()), format.data(), columns, tokens, wrong,
+         a.size(), worst, failed ? " WRONG" : "");
   failures += failed;
 }
 
@@ -165,26 +160,14 @@ struct Model {
   int layers, kv_rows, vocabulary;
 
   void time() const {
-    struct Layer {
-      Noise<L> q, k, v, o, gate, up, down;
-    };
-    std::vector<std::unique_ptr<Layer>> layer;
-    for (uint32_t i = 0; i < static_cast<uint32_t>(layers); i++)
-      layer.emplace_back(new Layer{{Width, Width, 7 * i},
-                                   {kv_rows, Width, 7 * i + 1},
-                                   {kv_rows, Width, 7 * i + 2},
-                                   {Width, Width, 7 * i + 3},
-                                   {Inner, Width, 7 * i + 4},
-                                   {Inner, Width, 7 * i + 5},
-                                   {Width, Inner, 7 * i + 6}});
-    const Noise<L> head(vocabulary, Width, 99);
-    for (const int tokens : {2, 8, 16, 32, 64}) time_step(layer, head, tokens, Kind::Batched);
-    for (const int tokens : {16, 32, 64, 128, 512}) time_step(layer, head, tokens, Kind::Wide);
+    const ModelOfNoise<L, L, L, L, Width, Inner> model(layers, kv_rows, vocabulary);
+    for (const int tokens : {2, 8, 16, 32, 64}) time_step(model, tokens, Kind::Batched);
+    for (const Kind kind : {Kind::Mma, Kind::Wide})
+      for (const int tokens : {16, 32, 64, 128, 512}) time_step(model, tokens, kind);
   }
 
-  /// Batched: with the head for all tokens; wide: for the last.
-  template <class Layers>
-  void time_step(const Layers& layer, const Noise<L>& head, int tokens, Kind kind) const {
+  /// Batched: with the head for all tokens; on tensor cores: for the last.
+  void time_step(const ModelOfNoise<L, L, L, L, Width, Inner>& model, int tokens, Kind kind) const {
     const auto n = static_cast<size_t>(tokens);
     const Array<float> x(normal_values(n * Width, 1)), wide(n * Inner), q(n * Width), k(n * Width);
     const Array<float> norm(normal_values(Width, 2)), logits(n * static_cast<size_t>(vocabulary));
@@ -196,7 +179,7 @@ struct Model {
     cudaStream_t stream;
     BENCH_CHECK(cudaStreamCreate(&stream));
     const Timing timing = time_graph(stream, 11, [&] {
-      for (const auto& l : layer) {
+      for (const auto& l : model.layers) {
         enqueue_vectors<L, Width, 1>(stream, in, kind);
         enqueue_shared<L, Width>(stream, chip, kind, q.data(), l->q.repacked.data(), Width, in);
         enqueue_shared<L, Width>(stream, chip, kind, k.data(), l->k.repacked.data(), kv_rows, in);
@@ -209,16 +192,16 @@ struct Model {
         enqueue_vectors<L, Inner, 1>(stream, inner, kind);
         enqueue_shared<L, Inner>(stream, chip, kind, q.data(), l->down.repacked.data(), Width, inner);
       }
-      if (kind == Kind::Wide) {
-        enqueue_product<L, Width, kFloats>(stream, chip, logits.data(), head.repacked.data(), vocabulary,
+      if (kind != Kind::Batched) {
+        enqueue_product<L, Width, kFloats>(stream, chip, logits.data(), model.head.repacked.data(), vocabulary,
                                            {x.data(), norm.data(), kEpsilon});
       } else {
         enqueue_vectors<L, Width, 1>(stream, in, kind);
-        enqueue_shared<L, Width>(stream, chip, kind, logits.data(), head.repacked.data(), vocabulary, in);
+        enqueue_shared<L, Width>(stream, chip, kind, logits.data(), model.head.repacked.data(), vocabulary, in);
       }
     });
-    printf("%s, %-7s %3d tokens: %8.1f us (spread %.1f), %8.0f tok/s\n", name, kind == Kind::Wide ? "wide" : "batched",
-           tokens, static_cast<double>(timing.median_us), static_cast<double>(timing.spread_us),
+    printf("%s, %-7s %3d tokens: %8.1f us (spread %.1f), %8.0f tok/s\n", name, kNames[static_cast<int>(kind)], tokens,
+           static_cast<double>(timing.median_us), static_cast<double>(timing.spread_us),
            1e6 * tokens / static_cast<double>(timing.median_us));
     fflush(stdout);
     BENCH_CHECK(cudaStreamDestroy(stream));
@@ -226,7 +209,7 @@ struct Model {
 };
 
 void check_all() {
-  for (const Kind kind : {Kind::Batched, Kind::Wide}) {
+  for (const Kind kind : {Kind::Batched, Kind::Mma, Kind::Wide}) {
     check_product<RepackedBF16, 2048>(kind, 1000, 8, true), check_product<RepackedBF16, 2048>(kind, 17001, 13, true);
     check_product<RepackedF16, 896>(kind, 9000, 70, true), check_product<RepackedF16, 4864>(kind, 896, 512, false);
     check_product<RepackedBF16, 8192>(kind, 2048, 130, false);

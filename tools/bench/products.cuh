@@ -56,6 +56,29 @@ struct Noise {
   Array<uint8_t> repacked;
 };
 
+/// A model's matrices of noise. Qkv, Value, Down and Head are layouts; Qkv is also the output's, the gate's and the up
+/// matrix's.
+template <class Qkv, class Value, class Down, class Head, int Width, int Inner>
+struct ModelOfNoise {
+  struct Layer {
+    Noise<Qkv> q, k, o, gate, up;
+    Noise<Value> v;
+    Noise<Down> down;
+  };
+  ModelOfNoise(int layer_count, int kv_rows, int vocabulary) : head(vocabulary, Width, 99) {
+    for (uint32_t i = 0; i < static_cast<uint32_t>(layer_count); i++)
+      layers.emplace_back(new Layer{{Width, Width, 7 * i},
+                                    {kv_rows, Width, 7 * i + 1},
+                                    {Width, Width, 7 * i + 2},
+                                    {Inner, Width, 7 * i + 3},
+                                    {Inner, Width, 7 * i + 4},
+                                    {kv_rows, Width, 7 * i + 5},
+                                    {Width, Inner, 7 * i + 6}});
+  }
+  std::vector<std::unique_ptr<Layer>> layers;
+  Noise<Head> head;
+};
+
 inline std::vector<float> normal_values(size_t n, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
