@@ -117,21 +117,7 @@ struct Model {
   int layers, kv_rows, vocabulary;
 
   void time() const {
-    struct Layer {
-      Noise<Qkv> q, k, o, gate, up;
-      Noise<Value> v;
-      Noise<Down> down;
-    };
-    std::vector<std::unique_ptr<Layer>> layer;
-    for (uint32_t i = 0; i < static_cast<uint32_t>(layers); i++)
-      layer.emplace_back(new Layer{{Width, Width, 7 * i},
-                                   {kv_rows, Width, 7 * i + 1},
-                                   {Width, Width, 7 * i + 2},
-                                   {Inner, Width, 7 * i + 3},
-                                   {Inner, Width, 7 * i + 4},
-                                   {kv_rows, Width, 7 * i + 5},
-                                   {Width, Inner, 7 * i + 6}});
-    const Noise<Head> head(vocabulary, Width, 99);
+    const ModelOfNoise<Qkv, Value, Down, Head, Width, Inner> model(layers, kv_rows, vocabulary);
     for (int tokens : {8, 16, 32, 128, 512}) {
       const auto n = static_cast<size_t>(tokens);
       const Array<float> x(normal_values(n * Width, 1)), wide(n * Inner), q(n * Width), k(n * Width);
@@ -149,7 +135,7 @@ struct Model {
       const bool prefill = tokens > 16;
       const Tokens last{prefill ? 1 : tokens, x.data(), norm.data(), narrow_vectors.data()};
       const Timing timing = time_graph(stream, prefill ? 7 : 21, [&] {
-        for (const auto& l : layer) {
+        for (const auto& l : model.layers) {
           enqueue_vectors<Qkv, Width>(stream, in, false);
           enqueue_tiled<Qkv, Width>(stream, chip, q.data(), l->q.repacked.data(), Width, in);
           enqueue_tiled<Qkv, Width>(stream, chip, k.data(), l->k.repacked.data(), kv_rows, in);
@@ -164,7 +150,7 @@ struct Model {
           enqueue_tiled<Down, Inner>(stream, chip, q.data(), l->down.repacked.data(), Width, inner);
         }
         enqueue_vectors<Head, Width>(stream, last, false);
-        enqueue_tiled<Head, Width>(stream, chip, logits.data(), head.repacked.data(), vocabulary, last);
+        enqueue_tiled<Head, Width>(stream, chip, logits.data(), model.head.repacked.data(), vocabulary, last);
       });
       printf("%s, %3d tokens: %8.1f us (spread %.1f), %8.0f tok/s\n", name, tokens,
              static_cast<double>(timing.median_us), static_cast<double>(timing.spread_us),
