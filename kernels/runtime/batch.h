@@ -130,7 +130,7 @@ class Batch {
     RunOptions options;
     std::vector<int32_t> prompt;
     Status status = parse_request(text, o_, &options);
-    if (status.ok()) status = prompt_ids(v_, options, engine_.context(), &prompt);
+    if (status.ok()) status = prompt_ids(v_, options, engine_.context(), &prompt, {"tokens", "force"});
     if (status.code == kExitUsage) {
       ++totals_->refused;
       return answers_.add(line, "{\"error\": " + json_string(status.message) + "}");
@@ -221,7 +221,7 @@ Status answer_prompts(Engine& engine, const Vocabulary& vocabulary, const RunOpt
   return batch_detail::Batch<Engine>(engine, vocabulary, options, load_seconds, out, totals).run();
 }
 
-/// As run_and_print(), of --prompts.
+/// As run_and_print(), of --prompts. Lines are refused one by one; where all of them are, so is the run (exit 2).
 template <class Engine>
 Status answer_and_print(Engine& engine, const Vocabulary& vocabulary, const RunOptions& options, double load_seconds) {
   std::signal(SIGPIPE, SIG_IGN);
@@ -234,6 +234,8 @@ Status answer_and_print(Engine& engine, const Vocabulary& vocabulary, const RunO
                               "; generated " + std::to_string(totals.tokens) + " tokens in " +
                               generate_detail::fixed(seconds) + " s";
   if (status.ok()) std::fprintf(stderr, "%s\n", summary.c_str());
+  if (status.ok() && totals.answers == 0 && totals.refused > 0)
+    return usage_error("no line of --prompts could be answered; each has its error in the output");
   return status;
 }
 

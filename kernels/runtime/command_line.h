@@ -112,22 +112,23 @@ inline Status parse_ids(const std::string& option, const std::string& s, std::ve
   return {};
 }
 
-inline Status set_prompt(RunOptions* o, PromptKind kind, const std::string& value) {
+inline Status set_prompt(RunOptions* o, const std::string& option, PromptKind kind, const std::string& value) {
   if (o->prompt_kind != PromptKind::None)
     return usage_error("only one of -p, -f, --tokens and --prompts gives the prompt");
   o->prompt_kind = kind;
-  if (kind == PromptKind::Ids) return parse_ids("--tokens", value, &o->prompt_ids);
+  if (kind == PromptKind::Ids) return parse_ids(option, value, &o->prompt_ids);
   o->prompt = value;
   return {};
 }
 
-/// One option: its spelling, what its value is called (null: it has none), who has it, what it says, what it does.
+/// One option: its spelling, what its value is called (null: it has none), who has it, what it says, what it does with
+/// the value of what a message calls `name`: the option, or a key that stands for it.
 struct Option {
   const char* name;
   const char* value;
   unsigned tools;
   const char* help;
-  Status (*set)(RunOptions* o, const std::string& value);
+  Status (*set)(RunOptions* o, const std::string& name, const std::string& value);
 };
 
 using O = RunOptions;
@@ -137,64 +138,64 @@ constexpr unsigned kAll = kProgram | kLanecRun | kLanecTokenize;
 
 constexpr Option kOptions[] = {
     {"-m", "FILE", kProgram, "the checkpoint (default: the one compiled from)",
-     [](O* o, S v) { return o->model = v, Status{}; }},
+     [](O* o, S, S v) { return o->model = v, Status{}; }},
     {"--sidecar", "FILE", kProgram, "the sidecar (default: beside the program)",
-     [](O* o, S v) { return o->sidecar = v, Status{}; }},
+     [](O* o, S, S v) { return o->sidecar = v, Status{}; }},
     {"-p", "TEXT", kAll, "the prompt; \\n \\t \\\\ and \\xNN are escapes",
-     [](O* o, S v) { return set_prompt(o, PromptKind::Text, v); }},
+     [](O* o, S n, S v) { return set_prompt(o, n, PromptKind::Text, v); }},
     {"-f", "FILE", kAll, "the prompt is this file's exact bytes; - is standard input",
-     [](O* o, S v) { return set_prompt(o, PromptKind::File, v); }},
+     [](O* o, S n, S v) { return set_prompt(o, n, PromptKind::File, v); }},
     {"--tokens", "IDS", kRuns, "the prompt is exactly these ids: 1,2,3",
-     [](O* o, S v) { return set_prompt(o, PromptKind::Ids, v); }},
+     [](O* o, S n, S v) { return set_prompt(o, n, PromptKind::Ids, v); }},
     {"--prompts", "FILE", kRuns,
      "a prompt a line, as JSON: {\"prompt\": TEXT or \"tokens\": [IDS], \"n\": N, \"temp\": T, ...}",
-     [](O* o, S v) { return set_prompt(o, PromptKind::Lines, v); }},
+     [](O* o, S n, S v) { return set_prompt(o, n, PromptKind::Lines, v); }},
     {"--no-escape", nullptr, kAll, "backslashes in -p are backslashes",
-     [](O* o, S) { return o->escapes = false, Status{}; }},
+     [](O* o, S, S) { return o->escapes = false, Status{}; }},
     {"--no-special", nullptr, kAll, "special tokens spelled out in the prompt are text",
-     [](O* o, S) { return o->specials = false, Status{}; }},
+     [](O* o, S, S) { return o->specials = false, Status{}; }},
     {"--no-bos", nullptr, kAll, "add no begin and end tokens to the prompt",
-     [](O* o, S) { return o->bos = false, Status{}; }},
+     [](O* o, S, S) { return o->bos = false, Status{}; }},
     {"-n", "N", kRuns, "tokens to generate at most (default 128); 0: the prompt alone",
-     [](O* o, S v) { return parse_integer("-n", v, 0, INT32_MAX, &o->count); }},
+     [](O* o, S n, S v) { return parse_integer(n, v, 0, INT32_MAX, &o->count); }},
     {"--ctx", "N", kRuns, "positions at most, the prompt's included",
-     [](O* o, S v) { return parse_integer("--ctx", v, 1, INT32_MAX, &o->ctx); }},
+     [](O* o, S n, S v) { return parse_integer(n, v, 1, INT32_MAX, &o->ctx); }},
     {"--temp", "T", kRuns, "temperature (default 0: the most likely token; 1 with a filter below)",
-     [](O* o, S v) {
-       return o->temperature_given = true, parse_real("--temp", v, 0, 1e6, "a number from 0", &o->sampler.temperature);
+     [](O* o, S n, S v) {
+       return o->temperature_given = true, parse_real(n, v, 0, 1e6, "a number from 0", &o->sampler.temperature);
      }},
     {"--top-k", "K", kRuns, "sample among the K most likely tokens; 0: all",
-     [](O* o, S v) { return parse_integer("--top-k", v, 0, INT32_MAX, &o->sampler.top_k); }},
+     [](O* o, S n, S v) { return parse_integer(n, v, 0, INT32_MAX, &o->sampler.top_k); }},
     {"--top-p", "P", kRuns, "then among the fewest whose probabilities reach P",
-     [](O* o, S v) { return parse_real("--top-p", v, 0, 1, "a number from 0 to 1", &o->sampler.top_p); }},
+     [](O* o, S n, S v) { return parse_real(n, v, 0, 1, "a number from 0 to 1", &o->sampler.top_p); }},
     {"--min-p", "P", kRuns, "then among those at least P times as likely as the first",
-     [](O* o, S v) { return parse_real("--min-p", v, 0, 1, "a number from 0 to 1", &o->sampler.min_p); }},
+     [](O* o, S n, S v) { return parse_real(n, v, 0, 1, "a number from 0 to 1", &o->sampler.min_p); }},
     {"--seed", "N", kRuns, "the same seed gives the same tokens (default 0)",
-     [](O* o, S v) { return parse_seed("--seed", v, &o->sampler.seed); }},
+     [](O* o, S n, S v) { return parse_seed(n, v, &o->sampler.seed); }},
     {"--force", "IDS", kRuns, "follow these ids instead of the model's choices, past any end token",
-     [](O* o, S v) { return parse_ids("--force", v, &o->forced); }},
+     [](O* o, S n, S v) { return parse_ids(n, v, &o->forced); }},
     {"--json", nullptr, kRuns, "print one line of JSON instead of the text",
-     [](O* o, S) { return o->json = true, Status{}; }},
+     [](O* o, S, S) { return o->json = true, Status{}; }},
     {"--dump-logits", "FILE", kRuns, "write a row of little-endian float32 logits for each position fed",
-     [](O* o, S v) { return o->dump_logits = v, Status{}; }},
+     [](O* o, S, S v) { return o->dump_logits = v, Status{}; }},
     {"--allow-weights-change", nullptr, kProgram, "accept other weights under the same header",
-     [](O* o, S) { return o->allow_weights_change = true, Status{}; }},
+     [](O* o, S, S) { return o->allow_weights_change = true, Status{}; }},
     {"--no-cuda-graphs", nullptr, kProgram, "launch every kernel by itself",
-     [](O* o, S) { return o->cuda_graphs = false, Status{}; }},
+     [](O* o, S, S) { return o->cuda_graphs = false, Status{}; }},
     {"--cuda-graphs", nullptr, kProgram, "capture each step and replay it (default: as compiled)",
-     [](O* o, S) { return o->cuda_graphs = true, Status{}; }},
+     [](O* o, S, S) { return o->cuda_graphs = true, Status{}; }},
     {"--mem-bytes", "N", kProgram, "stands for the device's free memory: bytes, or as in 512M, 80G",
-     [](O* o, S v) { return parse_bytes("--mem-bytes", v, &o->mem_bytes); }},
+     [](O* o, S n, S v) { return parse_bytes(n, v, &o->mem_bytes); }},
     {"--kv", "TYPE", kLanecRun, "type of the key and value cache: f16 (default), f32, q8_0",
-     [](O* o, S v) {
+     [](O* o, S n, S v) {
        const bool known = v == "f16" || v == "f32" || v == "q8_0";
-       return o->kv = v, known ? Status{} : expected("--kv", v, "f16, f32 or q8_0");
+       return o->kv = v, known ? Status{} : expected(n, v, "f16, f32 or q8_0");
      }},
     {"--pre", "NAME", kLanecRun | kLanecTokenize, "pre-tokenizer, instead of the checkpoint's own",
-     [](O* o, S v) { return o->pre = v, Status{}; }},
-    {"--f64", nullptr, kLanecRun, "compute in float64", [](O* o, S) { return o->f64 = true, Status{}; }},
-    {"-h", nullptr, kAll, "print this text", [](O* o, S) { return o->help = true, Status{}; }},
-    {"--help", nullptr, kAll, "print this text", [](O* o, S) { return o->help = true, Status{}; }},
+     [](O* o, S, S v) { return o->pre = v, Status{}; }},
+    {"--f64", nullptr, kLanecRun, "compute in float64", [](O* o, S, S) { return o->f64 = true, Status{}; }},
+    {"-h", nullptr, kAll, "print this text", [](O* o, S, S) { return o->help = true, Status{}; }},
+    {"--help", nullptr, kAll, "print this text", [](O* o, S, S) { return o->help = true, Status{}; }},
 };
 
 inline const Option* find_option(const std::string& name, CommandLine tool) {
@@ -246,7 +247,7 @@ inline Status parse_command_line(const std::vector<std::string>& args, CommandLi
     const bool apart = option->value != nullptr && equals == std::string::npos;
     if (apart && i + 1 == args.size()) return usage_error(name + " needs a value: " + option->value);
     const std::string value = apart ? args[++i] : equals != std::string::npos ? arg.substr(equals + 1) : "";
-    if (Status status = option->set(out, value); !status.ok()) return status;
+    if (Status status = option->set(out, name, value); !status.ok()) return status;
   }
   return check_whole(tool, out);
 }

@@ -77,10 +77,15 @@ inline Status choose_context(const RunOptions& options, int64_t compiled, int64_
                      ", the context compiled for");
 }
 
+/// What messages call the prompt's ids and the forced ones.
+struct IdsNames {
+  const char *prompt = "--tokens", *forced = "--force";
+};
+
 /// The prompt's ids, checked against `context` and the vocabulary, before anything is loaded. An empty prompt is the
 /// begin token alone, and refused (exit 2) where the vocabulary adds none.
 inline Status prompt_ids(const Vocabulary& vocabulary, const RunOptions& options, int64_t context,
-                         std::vector<int32_t>* ids) {
+                         std::vector<int32_t>* ids, const IdsNames& names = {}) {
   *ids = options.prompt_ids;
   if (options.prompt_kind != PromptKind::Ids) {
     std::string text;
@@ -93,8 +98,8 @@ inline Status prompt_ids(const Vocabulary& vocabulary, const RunOptions& options
     return usage_error("the prompt has " + std::to_string(ids->size()) + " tokens; the context has room for " +
                        std::to_string(context));
   }
-  const Status status = generate_detail::check_ids("--tokens", *ids, vocabulary.tokens());
-  return status.ok() ? generate_detail::check_ids("--force", options.forced, vocabulary.tokens()) : status;
+  const Status status = generate_detail::check_ids(names.prompt, *ids, vocabulary.tokens());
+  return status.ok() ? generate_detail::check_ids(names.forced, options.forced, vocabulary.tokens()) : status;
 }
 
 /// Continues `prompt` and writes the text to `out` (null: nowhere) as it comes. With P prompt ids and M generated ones,

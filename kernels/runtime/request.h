@@ -50,12 +50,22 @@ inline Status option_text(const Key& key, const JsonValue& value, std::string* o
   return fits ? Status{} : usage_error(std::string(key.name) + ": expected " + kKinds[static_cast<int>(key.kind)]);
 }
 
+/// The option's own check, whose message names the key.
+inline Status set_option(const Key& key, const std::string& text, RunOptions* out) {
+  const bool gives_prompt = key.kind == JsonKind::String || std::string_view(key.name) == "tokens";
+  if (gives_prompt && out->prompt_kind != PromptKind::None)
+    return usage_error("prompt and tokens: expected one of them");
+  const Status status = command_line_detail::find_option(key.option, kProgram)->set(out, key.name, text);
+  if (status.ok() || key.kind != JsonKind::Array) return status;
+  return usage_error(std::string(key.name) + " [" + text + "]: expected an array of token ids");
+}
+
 inline Status set_key(const std::string& name, const JsonValue& value, RunOptions* out) {
   for (const Key& key : kKeys) {
     if (name != key.name) continue;
     std::string text;
     const Status status = option_text(key, value, &text);
-    return status.ok() ? command_line_detail::find_option(key.option, kProgram)->set(out, text) : status;
+    return status.ok() ? set_option(key, text, out) : status;
   }
   return usage_error("key " + json_string(name) + "; accepted are " + key_names());
 }
@@ -63,7 +73,8 @@ inline Status set_key(const std::string& name, const JsonValue& value, RunOption
 }  // namespace request_detail
 
 /// The options of a request: `defaults`, the command line's, and over them what the line says. Refuses (exit 2) what is
-/// no JSON object, keys that are unknown or twice, values out of range, and a line without a prompt or with two.
+/// no JSON object, keys that are unknown or twice, values out of range, and a line without a prompt or with two. What
+/// it says names the line's keys, not the options that they stand for.
 inline Status parse_request(std::string_view line, const RunOptions& defaults, RunOptions* out) {
   *out = defaults;
   out->prompt_kind = PromptKind::None;

@@ -290,6 +290,10 @@ TEST_F(Lanec, RunRefusesAsAProgramDoes) {
   expect_refusal(lanec({"run", model_, "--tokens", "1,2,3", "--ctx", "2"}), 2, {"3 tokens"});
   expect_refusal(lanec({"run", model_, "--tokens", "99999"}), 2, {"99999"});
   expect_refusal(lanec({"run", folder_ / "absent", "--tokens", "1"}), 5, {"absent"});
+  write_file(folder_ / "prompts", "{\"tokens\": [1], \"n\": 0.5}\n");
+  const Outcome refused = lanec({"run", model_, "--prompts", folder_ / "prompts"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.out, "{\"error\": \"Usage: n '0.5': expected an integer from 0 to 2147483647\"}\n");
 }
 
 TEST_F(Lanec, Version) {

@@ -222,20 +222,27 @@ TEST_F(BatchTest, RefusesByLine) {
       {"[]", "expected '{'"},
       {"{}", "no prompt given"},
       {"{\"n\": 3}", "no prompt given"},
-      {"{\"prompt\": \"a\", \"tokens\": [1]}", "only one of"},
+      {"{\"prompt\": \"a\", \"tokens\": [1]}", "prompt and tokens: expected one of them"},
       {"{\"prompt\": \"a\", \"prompt\": \"b\"}", "twice"},
       {"{\"prompt\": 5}", "prompt: expected a string"},
       {"{\"tokens\": [\"5\"]}", "tokens: expected an array of numbers"},
       {"{\"tokens\": 5}", "tokens: expected an array of numbers"},
-      {"{\"tokens\": []}", "--tokens"},
-      {"{\"tokens\": [99999]}", "99999 is no token"},
-      {"{\"tokens\": [1.5]}", "--tokens"},
-      {"{\"tokens\": [-1]}", "--tokens"},
+      {"{\"tokens\": []}", "tokens []: expected an array of token ids"},
+      {"{\"tokens\": [99999]}", "Usage: tokens: 99999 is no token"},
+      {"{\"tokens\": [1.5]}", "tokens [1.5]: expected an array of token ids"},
+      {"{\"tokens\": [-1]}", "tokens [-1]"},
+      {"{\"tokens\": [1], \"force\": [2, -1]}", "force [2,-1]: expected an array of token ids"},
+      {"{\"tokens\": [1], \"force\": [99999]}", "force: 99999 is no token"},
       {"{\"tokens\": [[1]]}", "no JSON at byte 12"},
       {"{\"prompt\": \"a\", \"stop\": 1}", "key \"stop\"; accepted are prompt, tokens, n"},
-      {"{\"prompt\": \"a\", \"n\": -1}", "-n"},
+      {"{\"prompt\": \"a\", \"n\": -1}", "n '-1': expected an integer from 0"},
+      {"{\"prompt\": \"a\", \"n\": 1.5}", "n '1.5'"},
+      {"{\"prompt\": \"a\", \"top_k\": -1}", "top_k '-1'"},
+      {"{\"prompt\": \"a\", \"min_p\": 2}", "min_p '2'"},
+      {"{\"prompt\": \"a\", \"temperature\": -1}", "temperature '-1': expected a number from 0"},
+      {"{\"prompt\": \"a\", \"seed\": -1}", "seed '-1'"},
       {"{\"prompt\": \"a\", \"n\": \"1\"}", "n: expected a number"},
-      {"{\"prompt\": \"a\", \"top_p\": 2}", "--top-p"},
+      {"{\"prompt\": \"a\", \"top_p\": 2}", "top_p '2': expected a number from 0 to 1"},
       {"{\"prompt\": \"a\", \"temp\": null}", "temp: expected a number"},
       {"{\"prompt\": \"a\"} x", "the end of the line"},
       {"{\"prompt\": \"a\",}", "a string"},
@@ -261,6 +268,10 @@ TEST_F(BatchTest, RefusesByLine) {
   for (const auto& [line, why] : kRefused) {
     const std::string error = answer_to(line).value("error", "");
     EXPECT_NE(error.find(why), std::string::npos) << line << ": " << error;
+    EXPECT_EQ(error.find("-"
+                         "-"),
+              std::string::npos)
+        << line << ": " << error;  // no option of the command line
   }
   EXPECT_TRUE(answer_to("{\"tokens\": " + std::string(1000000, '[') + "}").contains("error"));
   EXPECT_TRUE(answer_to(std::string("{\"prompt\": \"a\0b\"}", 17)).contains("error"));
@@ -306,6 +317,25 @@ TEST_F(BatchTest, EndsAtTheContextAndRefusesAPromptPastIt) {
   EXPECT_EQ(answers[0]["finish_reason"], "length");
   EXPECT_EQ(answers[1]["error"], "Usage: the prompt has 5 tokens; the context has room for 4");
   EXPECT_EQ(answers[2]["ids"], (Ids{9}));
+}
+
+/// One answer is a success, and so is nothing asked; where nothing but refusals came of the file, the file is wrong.
+TEST_F(BatchTest, FailsWhereEveryLineIsRefused) {
+  const std::pair<const char*, int> kFiles[] = {{"{\"tokens\": [5], \"n\": 1}\nnonsense\n", 0},
+                                                {"\n \n", 0},
+                                                {"nonsense\n", kExitUsage},
+                                                {"{}\n{\"tokens\": [5], \"n\": -1}\n", kExitUsage}};
+  for (const auto& [lines, code] : kFiles) {
+    write_file(folder_ / "prompts", lines);
+    RunOptions options;
+    ASSERT_TRUE(parse_command_line({"--prompts", folder_ / "prompts"}, kProgram, &options).ok());
+    CountingSlots engine((*file_).tokens(), 8, 2);
+    testing::internal::CaptureStdout();
+    const Status status = answer_and_print(engine, *file_, options, 0);
+    const std::string answers = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(status.code, code) << lines;
+    EXPECT_EQ(answers.find("error") != std::string::npos, std::string(lines).size() > 3);
+  }
 }
 
 TEST_F(BatchTest, AMissingFileEndsTheRun) {
