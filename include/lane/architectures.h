@@ -58,12 +58,20 @@ enum class YarnLog {
   Scores,  // the magnitude is 1, and the scores are multiplied by (1 + L ln(factor))^2
 };
 
+/// What rotary scaling does in layers with a window.
+enum class WindowScaling {
+  Same,         // as in the others
+  Unstretched,  // positions are as they are; rope.scaling.attn_factor still multiplies
+  None,
+};
+
 /// A number that multiplies an array, or none.
 enum class Scale {
   None,
   RootOfWidth,  // sqrt(embedding_length)
-  Key,          // as the key says
+  Key,          // as the key says; 0 stands for 1
   InverseKey,   // divided by what the key says
+  Fixed,        // the row's number
   OverDepth,    // the row's number / sqrt(block_count)
   OverWidth,    // the row's number / embedding_length
 };
@@ -131,6 +139,7 @@ struct Architecture {
   int64_t unrotated_period = 0;    // layers i with (i + 1) % period == 0 are not rotated
   bool frequency_factors = false;  // rope_freqs, rope_factors_long and rope_factors_short are read
   YarnLog yarn_log = YarnLog::Unread;
+  bool yarn_beta_keys = false;           // rope.scaling.yarn_beta_fast and _slow are read; else 32 and 1
   Presence sections = Presence::Absent;  // rope.dimension_sections: text positions are equal in all of them
 
   // Windows: layers i with i % period < period - 1 see the last attention.sliding_window positions; all layers, with a
@@ -139,9 +148,10 @@ struct Architecture {
   int64_t window_default = 0;    // positions, without the key attention.sliding_window
   int64_t window_period = 0;     // without the key attention.sliding_window_pattern; 0: the key is required
   int64_t window_blocks = 0;     // models of so many blocks alone have windows; 0: of any number
-  double window_base = 0;        // default of rope.freq_base_swa; 0: rope.freq_base
-  bool window_unscaled = false;  // rotary scaling is for layers without a window
-  bool ignores_window = false;   // the files' attention.sliding_window is not used (as their other readers do)
+  bool window_base_key = false;  // rope.freq_base_swa is read
+  double window_base = 0;        // without the key; 0: rope.freq_base
+  WindowScaling window_scaling = WindowScaling::Same;
+  bool ignores_window = false;  // the files' attention.sliding_window is not used (as their other readers do)
 
   // Feed-forward.
   Activation activation = Activation::Silu;

@@ -55,6 +55,12 @@ double score_scale(const Source& source, const Heads& of) {
   return 1 / std::sqrt(double(wide ? source.width / of.heads : of.width));
 }
 
+// A file's 0 stands for 1.
+double value_scale(const Source& source) {
+  const double said = source.keys.real("attention.value_scale").value_or(1);
+  return said == 0 ? 1 : said;
+}
+
 // One fused tensor, with one bias or three, or three of both.
 void take_projections(const Source& source, const Block& block, const Heads& of, Attention& result) {
   const int64_t q = source.product({of.heads, of.width, result.gated ? 2 : 1});
@@ -83,7 +89,7 @@ void take_projections(const Source& source, const Block& block, const Heads& of,
 std::optional<Temperature> temperature(const Source& source) {
   const double factor = source.row.temperature_key ? source.keys.real("attention.temperature_scale").value_or(0) : 0;
   if (factor == 0) return std::nullopt;
-  return Temperature{factor, source.keys.required_integer("rope.scaling.original_context_length")};
+  return Temperature{factor, original_context(source)};
 }
 
 std::optional<Norm> head_norm(const Source& source, const std::string& base, int64_t count, int64_t width) {
@@ -110,8 +116,8 @@ Attention attention(const Source& source, const Block& block) {
                    .gated = row.gated_attention};
   result.scale = score_scale(source, of);
   result.window = window(source, block);
-  if (row.score_cap > 0) result.score_cap = source.keys.positive("attn_logit_softcapping").value_or(row.score_cap);
-  if (row.value_scale_key) result.value_scale = source.keys.real("attention.value_scale").value_or(1);
+  if (row.score_cap > 0) result.score_cap = source.keys.not_negative("attn_logit_softcapping").value_or(row.score_cap);
+  if (row.value_scale_key) result.value_scale = value_scale(source);
   if (row.clamp_key) result.clamp = source.keys.real("attention.clamp_kqv").value_or(0);
   take_projections(source, block, of, result);
   result.q_norm = head_norm(source, block.tensor("attn_q_norm"), of.heads, of.width);

@@ -114,22 +114,28 @@ int64_t vocabulary(const Source& source, int64_t rows) {
   return tokens;
 }
 
+// What the key says: 1 where it says 0, `otherwise` where the file has none and the row knows what that means.
+double said_scale(const Source& source, std::string_view key, double otherwise) {
+  const auto said = source.keys.not_negative(key);
+  if (said == 0.0) return 1;
+  return said || otherwise != 0 ? said.value_or(otherwise) : source.keys.required_positive(key);
+}
+
 double scale(const Source& source, Scale kind, std::string_view key, double otherwise) {
-  // Where there is a default, a file's 0 stands for it.
-  const auto value = [&] {
-    if (otherwise == 0) return source.keys.required_positive(key);
-    const double said = source.keys.real(key).value_or(0);
-    return said == 0 ? otherwise : said;
-  };
   switch (kind) {
     case Scale::None:
       return 1;
     case Scale::RootOfWidth:
       return std::sqrt(double(source.width));
     case Scale::Key:
-      return value();
+      return said_scale(source, key, otherwise);
     case Scale::InverseKey:
-      return 1 / value();
+      return 1 / source.keys.required_positive(key);
+    case Scale::Fixed: {
+      const double said = source.keys.not_negative(key).value_or(otherwise);
+      if (said != otherwise && said != 0) source.keys.refuse_unread(key, fmt::format("{}", said));
+      return otherwise;
+    }
     case Scale::OverDepth:
       return otherwise / std::sqrt(double(source.layers));
     case Scale::OverWidth:
@@ -153,7 +159,7 @@ void describe_ends(const Source& source, ModelSpec& spec) {
   spec.residual_scale = scale(source, row.residual_scale, "residual_scale", row.residual_scale_default);
   spec.logit_scale = scale(source, row.logit_scale, "logit_scale", row.logit_scale_default);
   if (row.logit_cap_key || row.logit_cap > 0)
-    spec.logit_cap = source.keys.positive("final_logit_softcapping").value_or(row.logit_cap);
+    spec.logit_cap = source.keys.not_negative("final_logit_softcapping").value_or(row.logit_cap);
 }
 
 ModelSpec describe(const Source& source) {

@@ -44,6 +44,10 @@ std::optional<Norm> layer_norm(const Source& source, const Block& block, std::st
 // rotary.cpp
 /// What rotates a layer's queries and keys; none where the layer is not rotated.
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed);
+/// Positions that the model was trained on before its context was stretched.
+int64_t original_context(const Source& source);
+/// What multiplies cosine and sine, beside what yarn makes of its factor.
+double attention_factor(const Source& source);
 /// 0 where the architecture does not read it.
 double yarn_log_multiplier(const Source& source);
 /// Positions that layers with a window see; 0: no layer has one.

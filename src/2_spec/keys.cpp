@@ -71,6 +71,13 @@ std::optional<double> Keys::positive(std::string_view key) {
   return std::nullopt;
 }
 
+std::optional<double> Keys::not_negative(std::string_view key) {
+  const auto value = real(key);
+  if (!value || *value >= 0) return value;
+  refuse(key, fmt::format("{}", *value), "0 or more");
+  return std::nullopt;
+}
+
 std::optional<bool> Keys::boolean(std::string_view key) {
   asked_.insert(full(key));
   return refusals_.attempt([&] { return checkpoint_.boolean(full(key)); });

@@ -29,6 +29,8 @@ class Keys {
   std::optional<double> real(std::string_view key);
   /// The same of a key that only makes sense over zero.
   std::optional<double> positive(std::string_view key);
+  /// Or of zero, which says that there is none.
+  std::optional<double> not_negative(std::string_view key);
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string_view> string(std::string_view key);
   /// A number for each layer, from an array or from one number for all.

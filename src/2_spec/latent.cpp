@@ -30,12 +30,17 @@ LatentAttention latent_sizes(const Source& source, const Block& block) {
   return result;
 }
 
-// YaRN's magnitude, where the scores take it, multiplies queries and keys alike. Files that do not say it mean 0.1.
+// Where scores take the rotary magnitude, they take it twice, for queries and for keys. Without yarn, or without a
+// multiplier of its own, the general 1 + ln(factor) / 10 is in it.
 double score_scale(const Source& source, const LatentAttention& of) {
-  const double said = yarn_log_multiplier(source);
-  const double multiplier = source.row.yarn_log != YarnLog::Scores ? 0 : said != 0 ? said : 0.1;
-  const double magnitude = of.rotary.yarn ? 1 + multiplier * std::log(of.rotary.yarn->factor) : 1;
-  return magnitude * magnitude / std::sqrt(double(of.plain + of.turned));
+  const double scale = 1 / std::sqrt(double(of.plain + of.turned));
+  if (source.row.yarn_log != YarnLog::Scores) return scale;
+  const auto& yarn = of.rotary.yarn;
+  const double log_factor = std::log(yarn ? yarn->factor : of.rotary.linear);
+  const double multiplier = yarn_log_multiplier(source);
+  const double general = yarn && multiplier != 0 ? 1 : 1 + 0.1 * log_factor;
+  const double magnitude = attention_factor(source) * general * (1 + multiplier * log_factor);
+  return magnitude * magnitude * scale;
 }
 
 Norm latent_norm(const Source& source, const std::string& base, int64_t columns) {

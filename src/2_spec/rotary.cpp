@@ -23,10 +23,6 @@ bool is_rotated(const Source& source, const Block& block, bool windowed) {
   return true;
 }
 
-double original_context(const Source& source) {
-  return double(source.keys.integer("rope.scaling.original_context_length").value_or(source.model_ctx));
-}
-
 // Factors that divide each pair's frequency. Long ones are for a context, not for a prompt: the choice is made here,
 // once.
 Weight factors(const Source& source, int64_t turned) {
@@ -37,14 +33,21 @@ Weight factors(const Source& source, int64_t turned) {
   // Both are taken, so that the one not chosen is neither unused nor unchecked.
   const Weight long_factors = source.tensors.vector("rope_factors_long.weight", dims);
   const Weight short_factors = source.tensors.vector("rope_factors_short.weight", dims);
-  return double(source.ctx) > original_context(source) ? long_factors : short_factors;
+  return source.ctx > original_context(source) ? long_factors : short_factors;
+}
+
+// What the key says where the row reads it; where it does not, `otherwise`, which is all that the key may say.
+double beta(const Source& source, std::string_view key, double otherwise) {
+  const double said = source.keys.positive(key).value_or(otherwise);
+  if (!source.row.yarn_beta_keys && said != otherwise) source.keys.refuse_unread(key, fmt::format("{}", said));
+  return said;
 }
 
 Rotary::Yarn yarn(const Source& source, double factor) {
-  Rotary::Yarn result{.factor = factor, .original = original_context(source)};
-  result.fast = source.keys.positive("rope.scaling.yarn_beta_fast").value_or(32);
-  result.slow = source.keys.positive("rope.scaling.yarn_beta_slow").value_or(1);
-  return result;
+  return {.factor = factor,
+          .original = double(original_context(source)),
+          .fast = beta(source, "rope.scaling.yarn_beta_fast", 32),
+          .slow = beta(source, "rope.scaling.yarn_beta_slow", 1)};
 }
 
 // What multiplies cosine and sine.
@@ -55,11 +58,15 @@ double yarn_magnitude(const Source& source, double factor) {
   return (1 + 0.1 * log_factor) / (1 + 0.1 * multiplier * log_factor);
 }
 
+double said_factor(const Source& source) {
+  const double old_key = source.keys.not_negative("rope.scale_linear").value_or(1);  // of files without types
+  return source.keys.not_negative("rope.scaling.factor").value_or(old_key);
+}
+
 void scale(const Source& source, Rotary& rotary) {
   const auto type = source.keys.string("rope.scaling.type").value_or("linear");
-  const double old_key =
-      source.keys.positive("rope.scale_linear").value_or(1);  // what files said before there were types
-  const double factor = source.keys.positive("rope.scaling.factor").value_or(old_key);
+  const double said = said_factor(source);
+  const double factor = said == 0 ? 1 : said;
   if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
     source.refusals.add(NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
                                                 source.keys.full("rope.scaling.type"), printable(type))));
@@ -96,24 +103,40 @@ void check_sections(const Source& source, int64_t turned) {
                             fmt::format("four numbers that add up to {}", turned / 2));
 }
 
+// A layer with a window has a base of its own, and not the scaling that stretches the others.
+void adapt_to_window(const Source& source, Rotary& rotary) {
+  if (source.row.window_base > 0) rotary.base = source.row.window_base;
+  if (source.row.window_base_key) rotary.base = source.keys.positive("rope.freq_base_swa").value_or(rotary.base);
+  if (source.row.window_scaling == WindowScaling::Same) return;
+  rotary.linear = 1;
+  rotary.yarn.reset();
+  const bool multiplied = source.row.window_scaling == WindowScaling::Unstretched;
+  rotary.magnitude = multiplied ? attention_factor(source) : 1;
+}
+
 }  // namespace
+
+int64_t original_context(const Source& source) {
+  return source.keys.integer("rope.scaling.original_context_length").value_or(source.model_ctx);
+}
+
+double attention_factor(const Source& source) { return source.keys.positive("rope.scaling.attn_factor").value_or(1); }
 
 int64_t window_size(const Source& source) {
   const bool other_model = source.row.window_blocks != 0 && source.row.window_blocks != source.layers;
   if (source.row.ignores_window || other_model) source.keys.ignore("attention.sliding_window");
   if (other_model) source.keys.ignore("attention.sliding_window_pattern");
   if (source.row.window == Presence::Absent || other_model) return 0;
-  const auto key = source.keys.integer("attention.sliding_window", {.low = 0});
+  // Where a model may be without windows, 0 says that this one is; elsewhere it is no width.
+  const bool some = source.row.window == Presence::Required || source.row.window_default > 0;
+  const auto key = source.keys.integer("attention.sliding_window", {.low = some ? 1 : 0});
   if (!key && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
   return key.value_or(source.row.window_default);
 }
 
 double yarn_log_multiplier(const Source& source) {
   if (source.row.yarn_log == YarnLog::Unread) return 0;
-  constexpr std::string_view kKey = "rope.scaling.yarn_log_multiplier";
-  const double multiplier = source.keys.real(kKey).value_or(0);
-  if (multiplier < 0) source.keys.refuse(kKey, fmt::format("{}", multiplier), "0 or more");
-  return multiplier;
+  return source.keys.not_negative("rope.scaling.yarn_log_multiplier").value_or(0);
 }
 
 std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {
@@ -121,14 +144,10 @@ std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t w
   Rotary result{.width = width, .turned = turned_values(source, width), .base = base, .pairing = source.row.pairing};
   check_sections(source, result.turned);
   result.factors = factors(source, result.turned);
-  result.magnitude = source.keys.positive("rope.scaling.attn_factor").value_or(1);
+  result.magnitude = attention_factor(source);
   scale(source, result);
-  if (windowed && source.row.window_base > 0)
-    result.base = source.keys.positive("rope.freq_base_swa").value_or(source.row.window_base);
-  if (windowed && source.row.window_unscaled) {
-    result.linear = result.magnitude = 1;
-    result.yarn.reset();
-  }
+  if (source.row.window_base_key) source.keys.ignore("rope.freq_base_swa");  // without a window it says nothing
+  if (windowed) adapt_to_window(source, result);
   if (!is_rotated(source, block, windowed) || result.turned == 0) return std::nullopt;
   return result;
 }

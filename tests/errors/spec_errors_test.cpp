@@ -84,7 +84,7 @@ TEST(SpecErrors, NumbersOutOfRange) {
       {"llama.rope.dimension_count", "u32", 63, "an even number"},
       {"llama.rope.dimension_count", "u32", 66, "at most the 64 values"},
       {"llama.rope.freq_base", "f32", 0.0, "a number over 0"},
-      {"llama.rope.scaling.factor", "f32", -2.0, "a number over 0"},
+      {"llama.rope.scaling.factor", "f32", -2.0, "0 or more"},
       {"llama.attention.layer_norm_rms_epsilon", "f32", 0.0, "a number over 0"},
       {"llama.vocab_size", "u32", 600, "512 rows"},
   };
@@ -167,6 +167,81 @@ TEST(SpecErrors, KeysThatAreSwitchedOffAreFine) {
   EXPECT_EQ(to_text(describe(recipe)), to_text(describe(recipe_of("llama-f32"))));
 }
 
+Attention attention_of(const ModelSpec& spec, size_t layer) { return std::get<Attention>(spec.layers[layer].mixer); }
+
+/// Files say 0 where a model is without the thing.
+TEST(SpecErrors, ZeroIsNone) {
+  const std::tuple<const char*, const char*, const char*> zeros[] = {
+      {"gemma3-f32", "final_logit_softcapping", "f32"}, {"llama-f32", "rope.scaling.factor", "f32"},
+      {"llama-f32", "rope.scale_linear", "f32"},        {"gemma3-f32", "rope.scaling.factor", "f32"},
+      {"mixtral-f32", "expert_weights_scale", "f32"},   {"starcoder2-f32", "attention.sliding_window", "u32"},
+      {"olmo2-f32", "attention.sliding_window", "u32"}, {"olmo2-f32", "attention.sliding_window_pattern", "u32"},
+  };
+  for (const auto& [name, option, type] : zeros) {
+    json recipe = recipe_of(name);
+    const std::string text = to_text(describe(recipe));
+    set_key(recipe, recipe["architecture"].get<std::string>() + "." + option, type, 0);
+    EXPECT_EQ(to_text(describe(recipe)), text) << name << " " << option;
+  }
+}
+
+TEST(SpecErrors, ZeroIsNoneWhereTheGoldenHasOne) {
+  json recipe = recipe_of("gemma2-f32");
+  set_key(recipe, "gemma2.attn_logit_softcapping", "f32", 0.0);
+  set_key(recipe, "gemma2.final_logit_softcapping", "f32", 0.0);
+  EXPECT_EQ(attention_of(describe(recipe), 1).score_cap, 0);
+  EXPECT_EQ(describe(recipe).logit_cap, 0);
+  recipe = recipe_of("mimo2-f32");
+  set_key(recipe, "mimo2.attention.value_scale", "f32", 0.0);
+  EXPECT_EQ(attention_of(describe(recipe), 0).value_scale, 1);
+  recipe = recipe_of("minicpm-f32");
+  set_key(recipe, "minicpm.embedding_scale", "f32", 0.0);
+  set_key(recipe, "minicpm.residual_scale", "f32", 0.0);
+  EXPECT_EQ(describe(recipe).embedding_scale, 1);
+  EXPECT_EQ(describe(recipe).residual_scale, 1);
+  recipe = recipe_of("commandr-f32");
+  set_key(recipe, "command-r.logit_scale", "f32", 0.0);
+  EXPECT_EQ(describe(recipe).logit_scale, 1);
+  drop_key(recipe, "command-r.logit_scale");
+  EXPECT_EQ(describe(recipe).logit_scale, 1);
+}
+
+/// A window of no positions is none only where a model may be without.
+TEST(SpecErrors, WindowsOfNoPositions) {
+  for (const char* name : {"gemma2-f32", "cohere2-f32", "mimo2-f32", "gptoss-f32", "exaone4_64-f32"}) {
+    json recipe = recipe_of(name);
+    const std::string key = recipe["architecture"].get<std::string>() + ".attention.sliding_window";
+    set_key(recipe, key, "u32", 0);
+    expect_error<CheckpointError>({"'" + key + "' = 0", "1 to"}, [&] { describe(recipe); });
+  }
+  json recipe = recipe_of("gemma3-f32");
+  set_key(recipe, "gemma3.attention.sliding_window", "u32", 0);
+  EXPECT_EQ(attention_of(describe(recipe), 0).window, 0);
+}
+
+/// Layers with a window are not stretched; whether a factor of the magnitude is for them too, a row says.
+TEST(SpecErrors, RotaryScalingInWindows) {
+  for (const auto& [name, factor] : {std::pair("gemma3-f32", 1.25), std::pair("olmo3-f32", 1.0)}) {
+    json recipe = recipe_of(name);
+    const std::string architecture = recipe["architecture"];
+    set_key(recipe, architecture + ".rope.scaling.type", "str", "linear");
+    set_key(recipe, architecture + ".rope.scaling.factor", "f32", 8.0);
+    set_key(recipe, architecture + ".rope.scaling.attn_factor", "f32", 1.25);
+    const ModelSpec spec = describe(recipe);
+    EXPECT_EQ(attention_of(spec, 0).rotary->linear, 1);
+    EXPECT_EQ(attention_of(spec, 0).rotary->magnitude, factor) << name;
+    const size_t whole = architecture == "gemma3" ? 5 : 3;
+    EXPECT_EQ(attention_of(spec, whole).rotary->linear, 8);
+    EXPECT_EQ(attention_of(spec, whole).rotary->magnitude, 1.25);
+  }
+}
+
+TEST(SpecErrors, TheOriginalContextIsTheModelsWhereItIsNotSaid) {
+  json recipe = recipe_of("mistral3-f32");
+  drop_key(recipe, "mistral3.rope.scaling.original_context_length");
+  EXPECT_EQ(attention_of(describe(recipe), 0).temperature->length, 2048);
+}
+
 TEST(SpecErrors, RoutingThatIsNotKnown) {
   json recipe = recipe_of("deepseek2-f32");
   set_key(recipe, "deepseek2.expert_gating_func", "u32", 4);
@@ -190,13 +265,20 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
 }
 
 /// llama.cpp leaves these keys unread in these architectures, and a file that has them means another model.
-TEST(SpecErrors, OptionsOfExpertsThatTheArchitectureDoesNotRead) {
+TEST(SpecErrors, OptionsThatTheArchitectureDoesNotRead) {
   const std::tuple<const char*, const char*, const char*, json> options[] = {
-      {"qwen3moe-f32", "expert_weights_scale", "f32", 1.5},    {"qwen3moe-f32", "expert_weights_norm", "bool", false},
-      {"qwen2moe-f32", "expert_weights_norm", "bool", true},   {"mixtral-f32", "expert_weights_norm", "bool", false},
-      {"mixtral-f32", "expert_weights_scale", "f32", 2.5},     {"deepseek-f32", "expert_weights_norm", "bool", true},
-      {"ernie4_5moe-f32", "expert_gating_func", "u32", 2},     {"gptoss-f32", "expert_gating_func", "u32", 1},
-      {"olmoe-f32", "leading_dense_block_count", "u32", 1},    {"lfm2moe-f32", "interleave_moe_layer_step", "u32", 2},
+      {"minicpm3-f32", "embedding_scale", "f32", 3.0},
+      {"gptoss-f32", "rope.scaling.yarn_beta_fast", "f32", 16.0},
+      {"qwen3moe-f32", "expert_weights_scale", "f32", 1.5},
+      {"qwen3moe-f32", "expert_weights_norm", "bool", false},
+      {"qwen2moe-f32", "expert_weights_norm", "bool", true},
+      {"mixtral-f32", "expert_weights_norm", "bool", false},
+      {"mixtral-f32", "expert_weights_scale", "f32", 2.5},
+      {"deepseek-f32", "expert_weights_norm", "bool", true},
+      {"ernie4_5moe-f32", "expert_gating_func", "u32", 2},
+      {"gptoss-f32", "expert_gating_func", "u32", 1},
+      {"olmoe-f32", "leading_dense_block_count", "u32", 1},
+      {"lfm2moe-f32", "interleave_moe_layer_step", "u32", 2},
       {"granitemoe-f32", "expert_weights_scale", "f32", -0.5},
   };
   for (const auto& [name, option, type, value] : options) {
