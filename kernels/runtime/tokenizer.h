@@ -83,6 +83,13 @@ inline void append_symbol(std::vector<Symbol>* symbols, size_t begin, size_t len
   symbols->push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(length), piece, i - 1, -1});
 }
 
+/// Bytes of the character that begins with `first`. Continuations are not looked at: of bytes that are no UTF-8 a
+/// SentencePiece vocabulary's own symbols are made in this way, and what they swallow is spelled in byte tokens.
+inline size_t symbol_length(char first) {
+  const auto byte = static_cast<uint8_t>(first);
+  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
 /// A stretch of the input: either a special token, or text that holds none.
 struct Fragment {
   std::string_view text;
@@ -96,7 +103,7 @@ class Tokenizer {
  public:
   explicit Tokenizer(const Vocabulary& vocabulary) : v_(vocabulary) { index_specials(); }
 
-  /// The ids of `text`, appended to `*ids`. Bytes that are no UTF-8 are encoded too: SPM spells each as a byte token,
+  /// The ids of `text`, appended to `*ids`. Bytes that are no UTF-8 are encoded too: SPM spells them in byte tokens,
   /// BPE as U+FFFD. Refuses texts of 1 GiB and more.
   Status encode(std::string_view text, const EncodeOptions& options, std::vector<int32_t>* ids) const {
     if (text.size() >= kLongestText) {
@@ -212,8 +219,7 @@ class Tokenizer {
     for (char c : raw) c == ' ' ? text.append("\xE2\x96\x81") : text.append(1, c);
     std::vector<Symbol> symbols;
     for (size_t at = 0; at < text.size();) {
-      uint32_t c;
-      const size_t length = std::max<size_t>(1, decode_utf8(std::string_view(text).substr(at), &c));
+      const size_t length = std::min(tokenizer_detail::symbol_length(text[at]), text.size() - at);
       tokenizer_detail::append_symbol(&symbols, at, length, -1);
       at += length;
     }

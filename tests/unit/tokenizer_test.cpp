@@ -127,9 +127,17 @@ TEST(Spm, SpellsWhatIsNoTokenInBytes) {
   const OpenVocabulary file = open_vocabulary(spm_vocabulary({{kBlank}, {"\xC3\xA9"}}));
   EXPECT_EQ(encode(file, "\xC3\xA9", {false, true}), (Ids{259, 260}));
   EXPECT_EQ(encode(file, "\xE6\x97\xA5", {false, true}), (Ids{259, 3 + 0xE6, 3 + 0x97, 3 + 0xA5}));
-  EXPECT_EQ(encode(file, "\xFF\xE6\xC3\xA9", {false, true}),
-            (Ids{259, 3 + 0xFF, 3 + 0xE6, 260}));  // no UTF-8: byte by byte
   EXPECT_EQ(encode(file, std::string(1, '\0'), {false, true}), (Ids{259, 3}));
+}
+
+// As in llama.cpp: a byte that begins a character takes as many bytes as the character would have.
+TEST(Spm, SpellsWhatIsNoUtf8InBytes) {
+  const OpenVocabulary file = open_vocabulary(spm_vocabulary({{kBlank}, {"\xC3\xA9"}, {"a"}}));
+  const auto ids = [&](const std::string& text) { return encode(file, text, {false, true}); };
+  EXPECT_EQ(ids("\x80\xC3\xA9"), (Ids{259, 3 + 0x80, 260}));
+  EXPECT_EQ(ids("\xC3\x61\x61"), (Ids{259, 3 + 0xC3, 3 + 'a', 261}));
+  EXPECT_EQ(ids("\xFF\xC3\xA9\x61\x61"), (Ids{259, 3 + 0xFF, 3 + 0xC3, 3 + 0xA9, 3 + 'a', 261}));
+  EXPECT_EQ(ids("\x61\xE6\x61"), (Ids{259, 261, 3 + 0xE6, 3 + 'a'}));  // cut off by the end
 }
 
 // The text of a user must not become a token that steers the model.
