@@ -188,10 +188,11 @@ bool is_in_ranges(uint32_t c) {
   return range != std::end(Ranges) && c >= range->first;
 }
 
-/// [ranges]+ of an ascending list
+/// [ranges]+ of an ascending list. White space is in none, whatever the list says: llama.cpp matches such expressions
+/// on a text whose white space is all ASCII.
 template <const auto& Ranges>
 size_t run_of_ranges(const CodePoints& t, size_t at, size_t end) {
-  while (at < end && is_in_ranges<Ranges>(t.point[at])) ++at;
+  while (at < end && is_in_ranges<Ranges>(t.point[at]) && !is(t, at, end, kSpace)) ++at;
   return at;
 }
 
@@ -249,33 +250,46 @@ inline size_t letters_and_marks(const CodePoints& t, size_t at, size_t end) {
   return skip(t, at, end, kWord);
 }
 
-// X is [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], Y is [\p{Ll}\p{Lm}\p{Lo}\p{M}]; without Han, both leave out \p{Han}.
+// Letters of words that change case once. X is what stands before the change, Y what stands behind it:
+enum class Cases {
+  Ascii,    // X (?=\p{L})[^a-z], Y (?=\p{L})[^A-Z]: beyond ASCII letters are of both cases. llama.cpp's reading of
+            // expressions that name \p{Lu} and \p{Ll}, and what its users' texts were tokenized by
+  Unicode,  // X [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], Y [\p{Ll}\p{Lm}\p{Lo}\p{M}], both without \p{Han}
+};
+
 constexpr ClassSet kBothCases = kModifierLetter | kOtherLetter | kMark;
 constexpr ClassSet kUpperX = kUpper | kTitle | kBothCases;
 constexpr ClassSet kLowerY = kLower | kBothCases;
 
-template <bool Han>
-size_t skip_cased(const CodePoints& t, size_t at, size_t end, ClassSet set) {
-  while (is(t, at, end, set) && (Han || !is_in_ranges<kHan>(t.point[at]))) ++at;
+template <Cases Of>
+bool is_cased(const CodePoints& t, size_t at, size_t end, bool x) {
+  if (Of == Cases::Unicode) return is(t, at, end, x ? kUpperX : kLowerY) && !is_in_ranges<kHan>(t.point[at]);
+  const uint32_t excluded = x ? 'a' : 'A';
+  return is(t, at, end, kLetter) && (t.point[at] < excluded || t.point[at] > excluded + 25);
+}
+
+template <Cases Of>
+size_t skip_cased(const CodePoints& t, size_t at, size_t end, bool x) {
+  while (is_cased<Of>(t, at, end, x)) ++at;
   return at;
 }
 
 /// X*Y+
-template <bool Han>
+template <Cases Of>
 size_t capitalized(const CodePoints& t, size_t at, size_t end) {
-  size_t upper = skip_cased<Han>(t, at, end, kUpperX);
-  const size_t to = skip_cased<Han>(t, upper, end, kLowerY);
+  size_t upper = skip_cased<Of>(t, at, end, true);
+  const size_t to = skip_cased<Of>(t, upper, end, false);
   if (to > upper) return to;
   // X* took all of Y's: it gives back to the last that Y can have.
-  while (upper > at && !is(t, upper - 1, end, kBothCases)) --upper;
+  while (upper > at && !is_cased<Of>(t, upper - 1, end, false)) --upper;
   return upper;
 }
 
 /// X+Y*
-template <bool Han>
+template <Cases Of>
 size_t upper_case(const CodePoints& t, size_t at, size_t end) {
-  const size_t upper = skip_cased<Han>(t, at, end, kUpperX);
-  return upper > at ? skip_cased<Han>(t, upper, end, kLowerY) : at;
+  const size_t upper = skip_cased<Of>(t, at, end, true);
+  return upper > at ? skip_cased<Of>(t, upper, end, false) : at;
 }
 
 /// [^\r\n\p{L}\p{N}]?part
@@ -286,13 +300,13 @@ size_t with_prefix(const CodePoints& t, size_t at, size_t end) {
 }
 
 /// [^\r\n\p{L}\p{N}]?X*Y+|[^\r\n\p{L}\p{N}]?X+Y*
-template <bool Han>
-constexpr Matcher cased_word = first_of<with_prefix<capitalized<Han>>, with_prefix<upper_case<Han>>>;
+template <Cases Of>
+constexpr Matcher cased_word = first_of<with_prefix<capitalized<Of>>, with_prefix<upper_case<Of>>>;
 
 /// The same, each with a contraction in any case after it where there is one
-template <bool Han>
+template <Cases Of>
 size_t cased_word_contracted(const CodePoints& t, size_t at, size_t end) {
-  const size_t to = cased_word<Han>(t, at, end);
+  const size_t to = cased_word<Of>(t, at, end);
   return to > at ? contraction<true>(t, to, end) : at;
 }
 
@@ -324,10 +338,11 @@ constexpr Matcher deepseek_v3 =
     first_of<mark_and_latin, letters_and_marks, run_and_newlines<kPunctuation | kSymbol>, white_space>;
 
 constexpr Matcher gpt4o =
-    first_of<cased_word_contracted<true>, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
-constexpr Matcher tekken = first_of<cased_word<true>, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
-constexpr Matcher kimi_k2 =
-    first_of<run_of_ranges<kHan>, cased_word_contracted<false>, numbers<3>, run_and_newlines<kPlainMarks>, white_space>;
+    first_of<cased_word_contracted<Cases::Ascii>, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher tekken =
+    first_of<cased_word<Cases::Ascii>, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher kimi_k2 = first_of<run_of_ranges<kHan>, cased_word_contracted<Cases::Unicode>, numbers<3>,
+                                     run_and_newlines<kPlainMarks>, white_space>;
 
 }  // namespace scan
 }  // namespace LANE_NAMESPACE

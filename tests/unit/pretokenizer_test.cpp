@@ -23,10 +23,12 @@ const std::string kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{
 const std::string kLlama3 =
     kContraction + R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" + kWhiteSpace;
 const std::string kQwen2 = kContraction + R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" + kWhiteSpace;
+// llama.cpp's: letters beyond ASCII are of both cases.
+const std::string kAsciiX = R"((?:(?=\p{L})[^a-z]))", kAsciiY = R"((?:(?=\p{L})[^A-Z]))";
 const std::string kX = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])", kY = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
 
-std::string cased(const std::string& after, const std::string& digits, const std::string& x = kX,
-                  const std::string& y = kY, const std::string& newlines = R"([\r\n/]*)") {
+std::string cased(const std::string& after, const std::string& digits, const std::string& x = kAsciiX,
+                  const std::string& y = kAsciiY, const std::string& newlines = R"([\r\n/]*)") {
   const std::string prefix = R"([^\r\n\p{L}\p{N}]?)";
   return prefix + x + "*" + y + "+" + after + "|" + prefix + x + "+" + y + "*" + after + "|" + digits +
          R"(| ?[^\s\p{L}\p{N}]+)" + newlines + "|" + kWhiteSpace;
@@ -59,11 +61,11 @@ Patterns patterns_of(const std::string& name) {
       {"seed-coder", {kContraction + R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|)" + kWhiteSpace}},
       {"deepseek-llm",
        {R"([\r\n])", R"(\s?)" + class_of_ranges(scan::kDeepseekLetters),
-        R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)", R"(\s+\z)",
-        R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)", R"(\p{N}+)"}},
+        R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3001}-\x{3002}]+)", R"(\s+\z)",
+        R"((?:(?!\s)[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}])+)", R"(\p{N}+)"}},
       {"deepseek-coder",
-       {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
-        R"(\p{N})"}},
+       {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+        R"((?:(?!\s)[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}])+)", R"(\p{N})"}},
       {"deepseek-v3", deepseek3},
       {"hunyuan-dense", deepseek3},
       {"joyai-llm", deepseek3},
