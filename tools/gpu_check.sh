@@ -49,7 +49,7 @@ build_program() {
 }
 
 # What tests/programs/CMakeLists.txt builds for the host chip, of which the tests of the forms need these: a program with
-# every form, another, and both as one process.
+# every form, another, and both as one process; and one whose chunks have kernels for float weights.
 build_forms() {
   local forms=$dir/forms program flags
   mkdir -p "$forms"
@@ -59,6 +59,8 @@ build_forms() {
   build-gpu/tools/lanec build "$forms/llama.gguf" -o "$forms/llama" "${flags[@]}" --symbol-prefix llama_model --prefill 8 \
     --batch 3 >&2
   build-gpu/tools/lanec build "$forms/qwen2.gguf" -o "$forms/qwen2" "${flags[@]}" --prefill 1 >&2
+  build-gpu/tools/make_checkpoint tests/golden/cases/llama-bf16.json "$forms/floats.gguf"
+  build-gpu/tools/lanec build "$forms/floats.gguf" -o "$forms/floats" --chip "$chip" --kv f32 --prefill 16 >&2
   for program in llama qwen2; do
     "$nvcc" -std=c++17 -O3 -arch="$(architecture_of "$chip" | sed 's/^/sm_/; s/-real$//')" -DLANE_NO_MAIN -c \
       "$forms/$program.cu" -o "$forms/$program.o"
