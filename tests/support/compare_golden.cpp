@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstring>
 #include <iostream>
+#include <utility>
 
 #include "support/golden_comparison.h"
 
@@ -32,17 +33,20 @@ bool print_comparison(const GoldenCase& golden, const std::string& logits, const
 
 int run(int argc, char** argv) {
   CLI::App app("compares a dump of logits with a golden case", "compare_golden");
-  std::string golden, logits, answer;
+  std::string golden, logits, answer, exact;
   GoldenBounds bounds;
   app.add_option("case", golden, "golden case, JSON")->required();
   app.add_option("logits", logits, "what --dump-logits wrote for the prompt and the greedy ids")->required();
   app.add_option("--answer", answer, "what --json printed for the prompt alone");
+  app.add_option("--exact", exact, "rows for the golden's own, of another checkpoint: as --dump-logits writes them");
   app.add_option("--difference", bounds.difference, "most difference of a logit");
   app.add_option("--tie", bounds.tie, "logits nearer than this are as good as equal");
   app.add_option("--mean-kl", bounds.mean_kl, "most mean divergence");
   CLI11_PARSE(app, argc, argv);
   try {
-    return print_comparison(read_case(golden), logits, answer, bounds) ? 0 : 1;
+    GoldenCase oracle = read_case(golden);
+    if (!exact.empty()) oracle = with_oracle(std::move(oracle), floats_of(read_file(exact)));
+    return print_comparison(oracle, logits, answer, bounds) ? 0 : 1;
   } catch (const std::exception& error) {
     fmt::print("{:<24} FAILED: {}\n", Path(golden).stem().string(), error.what());
     return 1;

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace lane::test {
 namespace {
@@ -79,6 +81,23 @@ GoldenComparison compare_logits(const GoldenCase& golden, std::span<const float>
     result.max_kl = std::max(result.max_kl, kl);
   }
   return result;
+}
+
+GoldenCase with_oracle(GoldenCase golden, std::span<const float> logits) {
+  golden.full_logits.clear();
+  const size_t vocabulary = vocabulary_of(golden, logits.size()), count = std::min<size_t>(16, vocabulary);
+  std::vector<int> ids(vocabulary);
+  for (size_t position = 0; position < golden.top8.size(); position++) {
+    const auto row = logits.subspan(position * vocabulary, vocabulary);
+    std::iota(ids.begin(), ids.end(), 0);
+    std::ranges::partial_sort(ids, ids.begin() + ptrdiff_t(count), [&](int a, int b) {
+      return std::pair(-row[size_t(a)], a) < std::pair(-row[size_t(b)], b);
+    });
+    TopLogits& top = golden.top8[position];
+    top = {{ids.begin(), ids.begin() + ptrdiff_t(count)}, {}, 0};
+    for (const int id : top.ids) top.logits.push_back(row[size_t(id)]);
+  }
+  return golden;
 }
 
 int compare_answer(const GoldenCase& golden, const std::string& answer, double tie) {

@@ -31,6 +31,10 @@ struct GoldenComparison {
 /// for its prompt followed by its greedy ids. Throws std::runtime_error where they cannot be such rows.
 GoldenComparison compare_logits(const GoldenCase& golden, std::span<const float> logits, double tie);
 
+/// The golden with what `logits`, rows as above, say for its oracle's: at each position their sixteen highest. So a
+/// checkpoint without goldens of its own, but with a golden's ids, is compared with the interpreter in float64.
+GoldenCase with_oracle(GoldenCase golden, std::span<const float> logits);
+
 /// How many of the greedy ids an answer gives (the line that --json prints): until it ends, or leaves the oracle's path
 /// at a tie. Throws std::runtime_error, saying why, where it is none that the golden allows.
 int compare_answer(const GoldenCase& golden, const std::string& answer, double tie);

@@ -32,6 +32,18 @@ TEST(GoldenComparison, TakesTheOraclesOwnLogits) {
   EXPECT_TRUE(found.within({}));
 }
 
+TEST(GoldenComparison, TakesOthersRowsForTheOracles) {
+  std::vector<float> exact = right_logits();
+  exact[0] = -3, exact[1] = 7;
+  EXPECT_FALSE(compare_logits(small_case(), exact, kTie).within({}));
+  const GoldenCase golden = with_oracle(small_case(), exact);
+  EXPECT_EQ(golden.top8[0].ids, (std::vector<int>{1, 2, 3, 0}));
+  const auto found = compare_logits(golden, exact, kTie);
+  EXPECT_TRUE(found.within({}));
+  EXPECT_EQ(found.max_kl, 0);
+  EXPECT_FALSE(compare_logits(golden, right_logits(), kTie).within({}));
+}
+
 TEST(GoldenComparison, SeesALogitOutOfBounds) {
   std::vector<float> listed = right_logits(), full_alone = right_logits();
   listed[9] += 0.002f;
