@@ -224,13 +224,11 @@ inline constexpr PointRange kDeepseekIdeographs[] = {{0x800, 0x9FA5}, {0xAC00, 0
 // [一-龥぀-ゟ゠-ヿ]
 inline constexpr PointRange kIdeographsAndKana[] = {{0x3040, 0x30FF}, {0x4E00, 0x9FA5}};
 
-// The script Han: \p{Han}
+// Blocks of Han ideographs. The script \p{Han} that kimi-k2's expression names has numerals and marks besides;
+// llama.cpp takes these.
 inline constexpr PointRange kHan[] = {
-    {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},   {0x3007, 0x3007},
-    {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},
-    {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3}, {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B738},
-    {0x2B740, 0x2B81D}, {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2F800, 0x2FA1D}, {0x30000, 0x3134A},
-    {0x31350, 0x323AF},
+    {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+    {0x2B740, 0x2B81F}, {0x2B820, 0x2CEAF}, {0x2CEB0, 0x2EBEF}, {0x2F800, 0x2FA1F},
 };
 
 /// [ASCII punctuation][A-Za-z]+
@@ -250,46 +248,39 @@ inline size_t letters_and_marks(const CodePoints& t, size_t at, size_t end) {
   return skip(t, at, end, kWord);
 }
 
-// Letters of words that change case once. X is what stands before the change, Y what stands behind it:
-enum class Cases {
-  Ascii,    // X (?=\p{L})[^a-z], Y (?=\p{L})[^A-Z]: beyond ASCII letters are of both cases. llama.cpp's reading of
-            // expressions that name \p{Lu} and \p{Ll}, and what its users' texts were tokenized by
-  Unicode,  // X [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], Y [\p{Ll}\p{Lm}\p{Lo}\p{M}], both without \p{Han}
-};
-
-constexpr ClassSet kBothCases = kModifierLetter | kOtherLetter | kMark;
-constexpr ClassSet kUpperX = kUpper | kTitle | kBothCases;
-constexpr ClassSet kLowerY = kLower | kBothCases;
-
-template <Cases Of>
-bool is_cased(const CodePoints& t, size_t at, size_t end, bool x) {
-  if (Of == Cases::Unicode) return is(t, at, end, x ? kUpperX : kLowerY) && !is_in_ranges<kHan>(t.point[at]);
-  const uint32_t excluded = x ? 'a' : 'A';
-  return is(t, at, end, kLetter) && (t.point[at] < excluded || t.point[at] > excluded + 25);
+// Words that change case once: X is (?=\p{L})[^a-z] and Y (?=\p{L})[^A-Z]. The expressions that models were trained
+// with name \p{Lu} and \p{Ll}; llama.cpp reads them so, and letters beyond ASCII are of both cases.
+inline bool is_letter_but(const CodePoints& t, size_t at, size_t end, uint32_t first) {
+  return is(t, at, end, kLetter) && (t.point[at] < first || t.point[at] > first + 25);
 }
-
-template <Cases Of>
-size_t skip_cased(const CodePoints& t, size_t at, size_t end, bool x) {
-  while (is_cased<Of>(t, at, end, x)) ++at;
-  return at;
-}
+inline bool is_x(const CodePoints& t, size_t at, size_t end) { return is_letter_but(t, at, end, 'a'); }
+inline bool is_y(const CodePoints& t, size_t at, size_t end) { return is_letter_but(t, at, end, 'A'); }
 
 /// X*Y+
-template <Cases Of>
-size_t capitalized(const CodePoints& t, size_t at, size_t end) {
-  size_t upper = skip_cased<Of>(t, at, end, true);
-  const size_t to = skip_cased<Of>(t, upper, end, false);
+inline size_t capitalized(const CodePoints& t, size_t at, size_t end) {
+  size_t upper = at;
+  while (is_x(t, upper, end)) ++upper;
+  size_t to = upper;
+  while (is_y(t, to, end)) ++to;
   if (to > upper) return to;
   // X* took all of Y's: it gives back to the last that Y can have.
-  while (upper > at && !is_cased<Of>(t, upper - 1, end, false)) --upper;
+  while (upper > at && !is_y(t, upper - 1, end)) --upper;
   return upper;
 }
 
 /// X+Y*
-template <Cases Of>
-size_t upper_case(const CodePoints& t, size_t at, size_t end) {
-  const size_t upper = skip_cased<Of>(t, at, end, true);
-  return upper > at ? skip_cased<Of>(t, upper, end, false) : at;
+inline size_t upper_case(const CodePoints& t, size_t at, size_t end) {
+  size_t to = at;
+  while (is_x(t, to, end)) ++to;
+  if (to == at) return at;
+  while (is_y(t, to, end)) ++to;
+  return to;
+}
+
+/// [\p{L}&&[^Han]]+
+inline size_t letters_but_han(const CodePoints& t, size_t at, size_t end) {
+  while (is(t, at, end, kLetter) && !is_in_ranges<kHan>(t.point[at])) ++at;
+  return at;
 }
 
 /// [^\r\n\p{L}\p{N}]?part
@@ -300,13 +291,12 @@ size_t with_prefix(const CodePoints& t, size_t at, size_t end) {
 }
 
 /// [^\r\n\p{L}\p{N}]?X*Y+|[^\r\n\p{L}\p{N}]?X+Y*
-template <Cases Of>
-constexpr Matcher cased_word = first_of<with_prefix<capitalized<Of>>, with_prefix<upper_case<Of>>>;
+constexpr Matcher cased_word = first_of<with_prefix<capitalized>, with_prefix<upper_case>>;
 
-/// The same, each with a contraction in any case after it where there is one
-template <Cases Of>
-size_t cased_word_contracted(const CodePoints& t, size_t at, size_t end) {
-  const size_t to = cased_word<Of>(t, at, end);
+/// A word with a contraction in any case after it where there is one
+template <Matcher Word>
+size_t contracted(const CodePoints& t, size_t at, size_t end) {
+  const size_t to = Word(t, at, end);
   return to > at ? contraction<true>(t, to, end) : at;
 }
 
@@ -338,10 +328,9 @@ constexpr Matcher deepseek_v3 =
     first_of<mark_and_latin, letters_and_marks, run_and_newlines<kPunctuation | kSymbol>, white_space>;
 
 constexpr Matcher gpt4o =
-    first_of<cased_word_contracted<Cases::Ascii>, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
-constexpr Matcher tekken =
-    first_of<cased_word<Cases::Ascii>, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
-constexpr Matcher kimi_k2 = first_of<run_of_ranges<kHan>, cased_word_contracted<Cases::Unicode>, numbers<3>,
+    first_of<contracted<cased_word>, numbers<3>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher tekken = first_of<cased_word, numbers<1>, run_and_newlines<kPlainMarks, true>, white_space>;
+constexpr Matcher kimi_k2 = first_of<run_of_ranges<kHan>, contracted<with_prefix<letters_but_han>>, numbers<3>,
                                      run_and_newlines<kPlainMarks>, white_space>;
 
 }  // namespace scan
