@@ -19,10 +19,15 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// One thread makes the barrier; copies of that thread may follow at once. Others need a block-wide or warp-wide
-/// barrier behind it before they wait.
-__device__ __forceinline__ void init_copy_barrier(CopyBarrier* barrier) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+/// One thread makes the barrier, of phases that end with so many arrivals; copies of that thread may follow at once.
+/// Others need a block-wide or warp-wide barrier behind it before they wait.
+__device__ __forceinline__ void init_copy_barrier(CopyBarrier* barrier, int arrivals = 1) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+/// One arrival that brings nothing, but what its thread stored before is seen behind the barrier. The portable body
+/// waits for nobody.
+__device__ __forceinline__ void arrive_at(CopyBarrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 /// After the last init_copy_barrier and before the first copy: the copy engine sees the barriers.
 __device__ __forceinline__ void publish_copy_barriers() {
@@ -53,6 +58,11 @@ __device__ __forceinline__ void bulk_copy_once(void* shared, const void* global,
       : "memory");
 }
 
+/// Has bytes on their way to the L2, for loads to come.
+__device__ __forceinline__ void bulk_prefetch(const void* global, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
 __device__ __forceinline__ void wait_copy(CopyBarrier* barrier, uint32_t parity) {
   const uint32_t at = shared_address(barrier);
   uint32_t done;
@@ -71,13 +81,15 @@ __device__ __forceinline__ void await_copying_lane() {}
 #else
 
 inline void await_copying_lane() { __syncwarp(); }
-inline void init_copy_barrier(CopyBarrier*) {}
+inline void init_copy_barrier(CopyBarrier*, int = 1) {}
+inline void arrive_at(CopyBarrier*) {}
 inline void publish_copy_barriers() {}
 inline void expect_copies(CopyBarrier*, uint32_t) {}
 inline void bulk_copy(void* shared, const void* global, uint32_t bytes, CopyBarrier*) { memcpy(shared, global, bytes); }
 inline void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier*) {
   memcpy(shared, global, bytes);
 }
+inline void bulk_prefetch(const void*, uint32_t) {}
 inline void wait_copy(CopyBarrier*, uint32_t) {}
 
 #endif

@@ -14,6 +14,7 @@ struct RepackedBlocks {
   static constexpr bool kFloat = false;
   static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = Offset != 0 || HasMinimum;
+  static constexpr bool kMinimums = HasMinimum, kScaleHeader = false;
   static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
 
   struct Scale {
@@ -37,6 +38,11 @@ struct RepackedBlocks {
   static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     Format::words(row, blocks, block, w);
     if (Offset) subtract_from_bytes<Offset>(w);
+  }
+  static __device__ __forceinline__ uint2 share(const uint8_t* row, int blocks, int block, int c) {
+    uint32_t w[8];
+    codes(row, blocks, block, w);
+    return share_of_words(w, c);
   }
   static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
                                                   float x_total) {
@@ -77,7 +83,7 @@ struct RepackedBlocksOfPairs : RepackedBlocks<Format, 0, true> {
 /// Weight = d * scale of the half * (code - Offset).
 template <class Format, int Offset>
 struct RepackedHalfBlocks {
-  static constexpr bool kFloat = false, kSums = true;
+  static constexpr bool kFloat = false, kSums = true, kMinimums = false, kScaleHeader = false;
   static constexpr int kParts = 2;  // of a block, each with an integer sum of its own
 
   /// One integer scale a half of the block.
@@ -109,6 +115,11 @@ struct RepackedHalfBlocks {
   static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     Format::words(row, blocks, block, w);
     subtract_from_bytes<Offset>(w);
+  }
+  static __device__ __forceinline__ uint2 share(const uint8_t* row, int blocks, int block, int c) {
+    uint32_t w[8];
+    codes(row, blocks, block, w);
+    return share_of_words(w, c);
   }
   static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
                                                   float) {

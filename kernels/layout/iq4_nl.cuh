@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedIQ4_NL : RepackedBlocksOfHalves<RepackedIQ4_NL, 0> {
   static constexpr int kStoredElements = 32, kStoredBytes = 18, kBytes256 = 144, kCodeBytes = 16;
+  static constexpr int kPlanes[] = {128, 16};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* p = stored + (first + block) * kStoredBytes;

@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedIQ4_XS : RepackedBlocks<RepackedIQ4_XS, 0, false> {
   static constexpr int kStoredElements = 256, kStoredBytes = 136, kBytes256 = 136, kCodeBytes = 16;
+  static constexpr int kPlanes[] = {128, 8};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* super = stored + (first + block) / 8 * kStoredBytes;

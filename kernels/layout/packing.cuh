@@ -52,6 +52,13 @@ __device__ __forceinline__ void unpack_nibbles(uint4 q, uint32_t (&w)[8]) {
   w[7] = q.w >> 4 & 0x0F0F0F0F;
 }
 
+/// Words c and c + 4, c from 0 to 3: what a lane of a tensor core takes of a block.
+__device__ __forceinline__ uint2 share_of_words(const uint32_t (&w)[8], int c) {
+  const bool odd = c & 1, upper = c & 2;
+  return make_uint2(upper ? (odd ? w[3] : w[2]) : (odd ? w[1] : w[0]),
+                    upper ? (odd ? w[7] : w[6]) : (odd ? w[5] : w[4]));
+}
+
 /// 32 codes of 5 bits in 20 bytes: words 0 to 4 in the low bits, words 5, 6 and 7 in pieces above them.
 __device__ __forceinline__ void pack_5(const uint32_t (&w)[8], uint4& q, uint32_t& e) {
   q.x = w[0] | (w[5] & 0x07070707) << 5;

@@ -7,6 +7,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ4_0 : RepackedBlocksOfHalves<RepackedQ4_0, 8> {
   static constexpr int kStoredElements = 32, kStoredBytes = 18, kBytes256 = 144, kCodeBytes = 16;
+  static constexpr int kPlanes[] = {128, 16};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* p = stored + (first + block) * kStoredBytes;

@@ -7,6 +7,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ4_1 : RepackedBlocksOfPairs<RepackedQ4_1> {
   static constexpr int kStoredElements = 32, kStoredBytes = 20, kBytes256 = 160, kCodeBytes = 16;
+  static constexpr int kPlanes[] = {128, 32};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* p = stored + (first + block) * kStoredBytes;

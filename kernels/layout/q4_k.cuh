@@ -7,9 +7,11 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ4_K {
   static constexpr int kStoredElements = 256, kStoredBytes = 144, kBytes256 = 144;
+  static constexpr int kPlanes[] = {128, 16};
   static constexpr bool kFloat = false;
   static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = true;
+  static constexpr bool kMinimums = true, kScaleHeader = true;
   static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
 
   /// One block of a row: `stored` is the row's first stored block, `first` the slice's first block in the row.
@@ -29,7 +31,7 @@ struct RepackedQ4_K {
   static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
     uint32_t w[8];
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);
-    const BlockScale s = read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
+    const BlockScale s = header(row, blocks, block);
     UnpackedBlock u;
     bytes_of_words(w, 0, u.code);
     u.scale[0] = u.scale[1] = s.d * static_cast<float>(s.scale);
@@ -45,12 +47,20 @@ struct RepackedQ4_K {
   struct Scale {
     float scale, minimum;
   };
+  static __device__ __forceinline__ BlockScale header(const uint8_t* row, int blocks, int block) {
+    return read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
+  }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
+    const BlockScale s = header(row, blocks, block);
     return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
   }
   static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);
+  }
+  /// Words c and c + 4 of codes().
+  static __device__ __forceinline__ uint2 share(const uint8_t* row, int, int block, int c) {
+    const uint32_t q = load_as<uint32_t>(row + 16 * block + 4 * c);
+    return make_uint2(q & 0x0F0F0F0F, q >> 4 & 0x0F0F0F0F);
   }
   static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
                                                   float x_total) {

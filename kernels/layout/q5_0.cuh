@@ -17,6 +17,7 @@ __device__ __forceinline__ void read_stored_5(const uint8_t* codes, const uint8_
 
 struct RepackedQ5_0 : RepackedBlocksOfHalves<RepackedQ5_0, 16> {
   static constexpr int kStoredElements = 32, kStoredBytes = 22, kBytes256 = 176, kCodeBytes = 20;
+  static constexpr int kPlanes[] = {128, 32, 16};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* p = stored + (first + block) * kStoredBytes;

@@ -8,6 +8,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ5_1 : RepackedBlocksOfPairs<RepackedQ5_1> {
   static constexpr int kStoredElements = 32, kStoredBytes = 24, kBytes256 = 192, kCodeBytes = 20;
+  static constexpr int kPlanes[] = {128, 32, 32};
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* p = stored + (first + block) * kStoredBytes;

@@ -7,6 +7,8 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ5_K : RepackedBlocks<RepackedQ5_K, 0, true> {
   static constexpr int kStoredElements = 256, kStoredBytes = 176, kBytes256 = 176, kCodeBytes = 20;
+  static constexpr int kPlanes[] = {128, 32, 16};
+  static constexpr bool kScaleHeader = true;
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* super = stored + (first + block) / 8 * kStoredBytes;
@@ -24,8 +26,11 @@ struct RepackedQ5_K : RepackedBlocks<RepackedQ5_K, 0, true> {
   static __device__ __forceinline__ void words(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     unpack_5(load_as<uint4>(row + 16 * block), load_as<uint32_t>(row + 16 * blocks + 4 * block), w);
   }
+  static __device__ __forceinline__ BlockScale header(const uint8_t* row, int blocks, int block) {
+    return read_scale_header(row + kCodeBytes * blocks + 16 * (block >> 3), block);
+  }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = read_scale_header(row + kCodeBytes * blocks + 16 * (block >> 3), block);
+    const BlockScale s = header(row, blocks, block);
     return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
   }
 };

@@ -7,6 +7,7 @@ namespace LANE_NAMESPACE {
 
 struct RepackedQ6_K : RepackedHalfBlocks<RepackedQ6_K, 32> {
   static constexpr int kStoredElements = 256, kStoredBytes = 210, kBytes256 = 210, kCodeBytes = 24;
+  static constexpr int kPlanes[] = {128, 64, 16, 2};
   // |sum of both halves| <= 2 * 128 * 16 * 32 * 16256 < 2^31, so the integer scales are applied in integers.
   static constexpr float kTop = 16256.f;
 

@@ -18,6 +18,7 @@ lane_kernel_test(finite_test SOURCES finite_test.cpp LINKS lane_tables)
 lane_kernel_test(streamed_test SOURCES streamed_test.cpp LINKS lane_tables)
 lane_kernel_test(tiled_test SOURCES tiled_test.cpp LINKS lane_tables)
 lane_kernel_test(batched_test SOURCES batched_test.cpp LINKS lane_tables)
+lane_kernel_test(chunk_test SOURCES chunk_test.cpp LINKS lane_tables)
 lane_kernel_test(float_chunk_test SOURCES float_chunk_test.cpp LINKS lane_tables)
 lane_kernel_test(attention_test SOURCES attention_split_test.cpp attention_chunk_test.cpp LINKS lane_tables)
 lane_kernel_test(schedule_test HOST schedule_test.cpp schedule_attention_test.cpp schedule_delta_test.cpp

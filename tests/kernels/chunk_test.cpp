@@ -1,0 +1,208 @@
+// Products of a chunk's many tokens against sums in double, on the host chip: every quantized layout, any number of
+// tokens, columns of any length.
+#include <gtest/gtest.h>
+
+#include "kernels/repacked_matrix.h"
+#include "layout/all.cuh"
+#include "ops/chunk_product.cuh"
+#include "ops/half_vectors.cuh"
+
+namespace lane::test {
+namespace {
+
+using namespace LANE_NAMESPACE;
+
+constexpr float kEpsilon = 1e-6f;
+
+/// The kernel for the geometry's tokens, groups and splits.
+template <class L, int Columns, int Words>
+auto chunk_kernel(const ChunkGeometry& g) {
+  return g.splits == 2    ? chunk_product<L, Columns, Words, 64, 1, 2>
+         : g.tokens == 64 ? chunk_product<L, Columns, Words, 64, 2, 1>
+                          : chunk_product<L, Columns, Words, 128, 2, 1>;
+}
+template <class L, int Columns>
+auto chunk_gated_kernel(const ChunkGeometry& g) {
+  return g.splits == 2    ? chunk_gated_product<L, Columns, 2, 64, 1, 2>
+         : g.tokens == 64 ? chunk_gated_product<L, Columns, 2, 64, 2, 1>
+                          : chunk_gated_product<L, Columns, 2, 128, 2, 1>;
+}
+
+/// Tokens' vectors, some of them a thousand times larger than others, and their halves.
+template <int Columns, int Words>
+struct Inputs {
+  Inputs(int token_count, bool normed)
+      : tokens(token_count),
+        values(random_floats(size_t(token_count * Columns), 4)),
+        weights(random_floats(Columns, 5)),
+        halves(half_vectors_bytes(Columns, Words, token_count)) {
+    for (int i = 0; i < tokens * Columns; i++) values[size_t(i)] *= i / Columns % 3 ? 1.f : 3e4f;
+    const DeviceArray<float> x(values), norm(weights);
+    const unsigned blocks = unsigned(tokens + kChunkTokens - 1) / kChunkTokens * kChunkTokens;
+    run_kernel(half_vectors<Columns, Words>, dim3(blocks), kHalfVectorsThreads, 0, halves.data(), x.data(),
+               normed ? norm.data() : nullptr, kEpsilon, tokens);
+    if (!normed) weights.assign(Columns, 0.f);
+  }
+  /// A token's vector as a product sees it.
+  std::vector<double> exact(int token) const {
+    std::vector<double> v(Columns);
+    double squares = 0;
+    for (int c = 0; c < Columns; c++) v[size_t(c)] = double(values[size_t(token * Columns + c)]);
+    for (const double x : v) squares += x * x;
+    if (weights[0] == 0.f) return v;
+    for (int c = 0; c < Columns; c++)
+      v[size_t(c)] *= double(weights[size_t(c)]) / std::sqrt(squares / Columns + double(kEpsilon));
+    return v;
+  }
+  int tokens;
+  std::vector<float> values, weights;
+  DeviceArray<uint8_t> halves;
+};
+
+/// |got - expected| over the tokens' greatest |expected|, the largest of them.
+struct Errors {
+  double worst = 0;
+  void add(const std::vector<double>& expected, const float* got) {
+    double most = 0, error = 0;
+    for (size_t r = 0; r < expected.size(); r++) {
+      most = std::max(most, std::abs(expected[r]));
+      error = std::max(error, std::isnan(got[r]) ? INFINITY : std::abs(double(got[r]) - expected[r]));
+    }
+    worst = std::max(worst, error / most);
+  }
+};
+/// Two halves keep 22 bits, one 11; sums are float.
+template <int Words>
+constexpr double kBound = Words == 2 ? 2e-6 : 1e-3;
+
+template <class L, int Columns, int Words>
+void expect_products(FormatId id, int rows, int tokens, bool normed, int multiprocessors) {
+  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(Columns) + " columns");
+  const Matrix<L> m(id, rows, Columns, 3);
+  const Inputs<Columns, Words> in(tokens, normed);
+  const DeviceArray<float> bias(random_floats(size_t(rows), 6)), residual(random_floats(size_t(tokens * rows), 7));
+  const DeviceArray<float> out(size_t(tokens * rows));
+  const ChunkMatrix shape{rows, L::kBytes256};
+  const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, false, Words, multiprocessors);
+  const dim3 grid{unsigned(g.grid_x), unsigned(g.grid_y)};
+  run_kernel(chunk_kernel<L, Columns, Words>(g), grid, g.threads, g.shared_bytes, out.data(), m.repacked.data(),
+             in.halves.data(), bias.data(), residual.data(), rows, tokens);
+  const std::vector<float> got = out.values(), b = bias.values(), r = residual.values();
+  Errors errors;
+  for (int t = 0; t < tokens; t++) {
+    std::vector<double> expected = m.times(in.exact(t));
+    for (int row = 0; row < rows; row++)
+      expected[size_t(row)] += double(b[size_t(row)]) + double(r[size_t(t * rows + row)]);
+    errors.add(expected, &got[size_t(t * rows)]);
+  }
+  EXPECT_LE(errors.worst, kBound<Words>);
+}
+
+TEST(ChunkProduct, IsTheSumInDouble) {
+  expect_products<RepackedQ4_K, 512, 2>(FormatId::Q4_K, 131, 65, true, 1);
+  expect_products<RepackedQ4_K, 1280, 2>(FormatId::Q4_K, 70, 64, true, 1);
+  expect_products<RepackedQ5_K, 256, 2>(FormatId::Q5_K, 20, 33, true, 132);
+  expect_products<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 18, 40, false, 132);
+  expect_products<RepackedQ6_K, 256, 2>(FormatId::Q6_K, 150, 130, true, 1);
+  expect_products<RepackedQ3_K, 256, 2>(FormatId::Q3_K, 17, 64, true, 132);
+  expect_products<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 130, 3, true, 2);
+  expect_products<RepackedQ5_0, 128, 2>(FormatId::Q5_0, 9, 131, true, 1);
+  expect_products<RepackedQ5_1, 896, 2>(FormatId::Q5_1, 9, 17, false, 132);
+  expect_products<RepackedQ4_0, 384, 2>(FormatId::Q4_0, 30, 17, true, 132);
+  expect_products<RepackedQ4_1, 1152, 2>(FormatId::Q4_1, 30, 17, true, 132);
+  expect_products<RepackedQ4_1, 2432, 2>(FormatId::Q4_1, 130, 128, true, 1);
+  expect_products<RepackedIQ4_NL, 256, 2>(FormatId::IQ4_NL, 30, 17, true, 132);
+  expect_products<RepackedIQ4_XS, 256, 2>(FormatId::IQ4_XS, 30, 17, true, 132);
+  expect_products<RepackedQ4_K, 256, 1>(FormatId::Q4_K, 30, 17, true, 132);
+  expect_products<RepackedQ6_K, 256, 1>(FormatId::Q6_K, 130, 100, true, 1);
+}
+
+double activated(double v, bool gelu) {
+  return gelu ? 0.5 * v * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v))) : v / (1 + std::exp(-v));
+}
+
+template <class L, int Columns>
+void expect_gated(FormatId id, int rows, int tokens, bool gelu, int multiprocessors) {
+  SCOPED_TRACE(std::string(format(id).name) + (gelu ? ", GELU" : ", SiLU"));
+  const Matrix<L> gate(id, rows, Columns, 3), up(id, rows, Columns, 4);
+  const Inputs<Columns, 2> in(tokens, true);
+  const DeviceArray<float> out(size_t(tokens * rows));
+  const ChunkMatrix shape{rows, L::kBytes256};
+  const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, true, 2, multiprocessors);
+  const dim3 grid{unsigned(g.grid_x), unsigned(g.grid_y)};
+  run_kernel(chunk_gated_kernel<L, Columns>(g), grid, g.threads, g.shared_bytes, out.data(), gate.repacked.data(),
+             up.repacked.data(), in.halves.data(), int(gelu), rows, tokens);
+  const std::vector<float> got = out.values();
+  Errors errors;
+  for (int t = 0; t < tokens; t++) {
+    std::vector<double> expected = gate.times(in.exact(t));
+    const std::vector<double> other = up.times(in.exact(t));
+    for (size_t row = 0; row < expected.size(); row++) expected[row] = activated(expected[row], gelu) * other[row];
+    errors.add(expected, &got[size_t(t * rows)]);
+  }
+  EXPECT_LE(errors.worst, 1e-5);
+}
+
+TEST(ChunkProduct, Gates) {
+  expect_gated<RepackedQ4_K, 256>(FormatId::Q4_K, 70, 130, false, 1);
+  expect_gated<RepackedQ5_0, 896>(FormatId::Q5_0, 33, 20, true, 132);
+  expect_gated<RepackedQ8_0, 256>(FormatId::Q8_0, 100, 64, false, 1);
+}
+
+/// Three matrices of two formats in one launch, the last of which may be missing.
+void expect_three(int rows2, int multiprocessors) {
+  SCOPED_TRACE(rows2);
+  constexpr int kColumns = 512, kTokens = 70;
+  const Matrix<RepackedQ4_K> m0(FormatId::Q4_K, 130, kColumns, 3), m1(FormatId::Q4_K, 64, kColumns, 4);
+  const Matrix<RepackedQ6_K> m2(FormatId::Q6_K, 33, kColumns, 5);
+  const Inputs<kColumns, 2> in(kTokens, true);
+  const ChunkMatrix shapes[] = {{130, 144}, {64, 144}, {rows2, 210}};
+  const ChunkGeometry g = chunk_geometry(shapes, 3, kTokens, false, 2, multiprocessors);
+  const DeviceArray<float> bias(random_floats(64, 6)), out0(kTokens * 130), out1(kTokens * 64), out2(kTokens * 33);
+  const auto kernel = g.splits == 2 ? chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 64, 1, 2>
+                      : g.tokens == 64
+                          ? chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 64, 2, 1>
+                          : chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 128, 2, 1>;
+  const float* none = nullptr;
+  run_kernel(kernel, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes, out0.data(), out1.data(),
+             out2.data(), m0.repacked.data(), m1.repacked.data(), m2.repacked.data(), in.halves.data(), none,
+             bias.data(), none, 130, 64, rows2, kTokens);
+  const std::vector<float> got0 = out0.values(), got1 = out1.values(), got2 = out2.values(), b = bias.values();
+  Errors errors;
+  for (int t = 0; t < kTokens; t++) {
+    std::vector<double> expected = m1.times(in.exact(t));
+    for (size_t row = 0; row < expected.size(); row++) expected[row] += double(b[row]);
+    errors.add(m0.times(in.exact(t)), &got0[size_t(t * 130)]);
+    errors.add(expected, &got1[size_t(t * 64)]);
+    if (rows2) errors.add(m2.times(in.exact(t)), &got2[size_t(t * 33)]);
+  }
+  EXPECT_LE(errors.worst, kBound<2>);
+}
+
+TEST(ChunkProduct, TakesThreeMatrices) {
+  expect_three(33, 1);
+  expect_three(33, 132);
+  expect_three(0, 132);
+}
+
+TEST(ChunkGeometry, CoversRowsAndTokensAndFitsTheChip) {
+  for (const bool gated : {false, true}) {
+    for (const auto& [words, bytes] : {std::pair(1, 144), std::pair(2, 144), std::pair(2, 272)}) {
+      const ChunkMatrix shape{1000, bytes};
+      for (const int tokens : {2, 64, 65, 128, 129, 512, 2048}) {
+        const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, gated, words, 132);
+        const int rows = g.groups * kChunkGroupRows / (gated ? 2 : 1);
+        EXPECT_GE(g.grid_x * g.tokens, tokens);
+        EXPECT_LT((g.grid_x - 1) * g.tokens, tokens);
+        EXPECT_GE(g.grid_y * rows, 1000);
+        EXPECT_LT((g.grid_y - 1) * rows, 1000);
+        EXPECT_GE(chunk_ring(words, g.tokens, g.groups, bytes), 3);
+        EXPECT_TRUE(has_shared(g, 227 * 1024));
+        EXPECT_FALSE(has_shared(g, 99 * 1024));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lane::test
