@@ -59,6 +59,17 @@ constexpr std::array kKernels = {
     Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},
+    Kernel{"half_vectors", "ops/half_vectors.cuh",
+           "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
+    Kernel{"chunk_product", "ops/chunk_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens"},
+    Kernel{"chunk_products", "ops/chunk_product.cuh",
+           "float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* "
+           "weights2, const uint8_t* x, const float* bias0, const float* bias1, const float* bias2, int rows0, int "
+           "rows1, int rows2, int tokens"},
+    Kernel{"chunk_gated_product", "ops/chunk_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens"},
     Kernel{"float_vectors", "ops/float_vectors.cuh",
            "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
     Kernel{"batched_product", "ops/batched_product.cuh",

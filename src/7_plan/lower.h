@@ -33,14 +33,14 @@ class Lowering {
   /// The activations of `x`, rows of `columns` values, as a product of `format` takes them: floats, or integers that a
   /// launch before it makes, once for all products that read them.
   Arg activations(const StepOp& op, const Ref& x, int64_t columns, const Format& format);
-  /// What the vectors of several tokens depend on besides their values: ops/quantize_vectors.cuh or
-  /// ops/float_vectors.cuh.
+  /// What the vectors of several tokens depend on besides their values: ops/quantize_vectors.cuh, ops/float_vectors.cuh
+  /// and their like.
   struct VectorsOf {
     std::string_view kernel;
-    const RepackedFormat* layout;
-    int columns, words;
-    bool gated;
-    int tile;  // tokens go by so many
+    std::vector<std::string> template_arguments;
+    std::string file;  // of the layout; empty where they do not depend on it
+    int tile;          // tokens go by so many
+    int threads, shared_bytes;
     int64_t bytes;
     bool operator==(const VectorsOf&) const = default;
   };
@@ -93,6 +93,10 @@ class Lowering {
   std::vector<Groups> groups_;
   std::vector<int> buffers_;  // of each array of the step; -1 for logits and next
 };
+
+/// Vectors for products of matrices as `layout` has them, which a block makes as one of ops/streamed_product.cuh does.
+Lowering::VectorsOf row_vectors(std::string_view kernel, const RepackedFormat& layout, int columns, int words,
+                                bool gated, int tile, int64_t bytes);
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline Dim3 dim(int64_t x, int64_t y = 1) { return {uint32_t(x), uint32_t(y), 1}; }

@@ -132,8 +132,8 @@ void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, con
   const Geometry g = f.geometry(p);
   std::vector<Arg> args = std::move(matrices);
   args.push_back(to.vectors(around, x,
-                            {f.vectors, &layout, p.columns, kernels::kFloatActivations, gated, g.tile,
-                             int64_t(f.vectors_bytes(p.columns, p.tokens))}));
+                            row_vectors(f.vectors, layout, p.columns, kernels::kFloatActivations, gated, g.tile,
+                                        int64_t(f.vectors_bytes(p.columns, p.tokens)))));
   args.insert(args.end(), after_vectors.begin(), after_vectors.end());
   args.insert(args.end(), {int64_t(p.rows), int64_t(p.tokens)});
   args.insert(args.end(), g.arguments.begin(), g.arguments.end());

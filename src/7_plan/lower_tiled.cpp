@@ -1,9 +1,11 @@
-// Launches of products of several tokens on repacked matrices: ops/tiled_product.cuh. Their vectors are quantized by a
-// launch before them, once for all products that read them.
+// Launches of products of several tokens on quantized repacked matrices. Their vectors are made by a launch before
+// them, once for all products that read them. A batch's have the bits of each sequence alone (ops/tiled_product.cuh),
+// and so have a short chunk's; a long chunk's are the tensor cores' of halves (ops/chunk_product.cuh).
 #include <algorithm>
 
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
+#include "ops/chunk_geometry.h"
 #include "ops/tiled_geometry.h"
 
 namespace lane {
@@ -11,71 +13,199 @@ namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
+// Fewer tokens, or fewer blocks than two for five multiprocessors, take longer on tensor cores of halves.
+constexpr int kLeastChunkTokens = 64;
+bool fills(const kernels::ChunkGeometry& g, const Chip& chip) {
+  return 5 * g.grid_x * g.grid_y >= 2 * chip.multiprocessors;
+}
+constexpr size_t kMostTogether = 3;       // matrices of a launch
+constexpr int kHalfVectorsThreads = 256;  // as ops/half_vectors.cuh says
+
 /// A product as the kernels see it.
-struct Tiled {
-  const Placement* matrix;
+struct Problem {
   const RepackedFormat* repacked;
-  int columns, words;
-  kernels::TiledGeometry geometry;
+  int columns, words, rows, tokens;
+  bool gated;
+  const Chip& chip;
 };
-Tiled tiled(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
+Problem problem(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
   const Placement& p = to.weights().placements[size_t(product.operands[0].index)];
-  Tiled t{&p, find_repacked(*p.format), int(p.shape.columns), activation_words(to.options(), *p.format), {}};
-  t.geometry = kernels::tiled_geometry(t.columns, t.repacked->bytes_256, int(p.shape.rows), int(x.shape.rows), gated,
-                                       to.chip().multiprocessors, to.chip().shared_bytes);
-  return t;
+  return {find_repacked(*p.format),
+          int(p.shape.columns),
+          activation_words(to.options(), *p.format),
+          int(p.shape.rows),
+          int(x.shape.rows),
+          gated,
+          to.chip()};
 }
 
-Dim3 grid_of(const Tiled& t) { return dim(t.geometry.grid_x, t.geometry.grid_y); }
+/// How a kernel of a family is launched.
+struct Geometry {
+  Dim3 grid;
+  int threads, shared_bytes;
+  std::vector<int> template_arguments;  // behind columns and words
+  std::vector<Arg> arguments;           // behind rows and tokens
+  bool fits;
+};
+using Products = std::vector<Problem>;  // of the same vectors
 
-void specialize(Launch& launch, const Tiled& t) {
-  launch.template_arguments = {std::string(t.repacked->name), std::to_string(t.columns), std::to_string(t.words),
-                               std::to_string(t.geometry.tokens), std::to_string(t.geometry.tiles)};
-  launch.includes = {std::string(t.repacked->file)};
-  launch.shared_bytes = uint32_t(t.geometry.shared_bytes);
+/// Of the first; they are launched one by one.
+Geometry tiled(const Products& products) {
+  const auto geometry = [](const Problem& p) {
+    return kernels::tiled_geometry(p.columns, p.repacked->bytes_256, p.rows, p.tokens, p.gated, p.chip.multiprocessors,
+                                   p.chip.shared_bytes);
+  };
+  const kernels::TiledGeometry g = geometry(products[0]);
+  return {dim(g.grid_x, g.grid_y),
+          g.threads,
+          g.shared_bytes,
+          {g.tokens, g.tiles},
+          {int64_t(g.ring)},
+          std::all_of(products.begin(), products.end(),
+                      [&](const Problem& p) { return has_shared(geometry(p), p.chip.shared_bytes); })};
+}
+/// Of all in one launch.
+Geometry chunk(const Products& products) {
+  std::vector<kernels::ChunkMatrix> matrices;
+  for (const Problem& p : products) matrices.push_back({p.rows, p.repacked->bytes_256});
+  const Problem& p = products[0];
+  const kernels::ChunkGeometry g = kernels::chunk_geometry(matrices.data(), int(matrices.size()), p.tokens, p.gated,
+                                                           p.words, p.chip.multiprocessors);
+  const bool computes = p.chip.wgmma || p.chip.capability == 0;  // the host chip has a portable body
+  return {dim(g.grid_x, g.grid_y),
+          g.threads,
+          g.shared_bytes,
+          {g.tokens, g.groups, g.splits},
+          {},
+          products.size() <= kMostTogether && computes && has_shared(g, p.chip.shared_bytes) && fills(g, p.chip)};
 }
 
-/// `x`, normed where `around` has a norm, as `t`'s kernel takes it.
-Arg vectors_of(Lowering& to, const StepOp& around, const Ref& x, const Tiled& t, bool gated) {
-  const size_t bytes = kernels::quantized_vectors_bytes(t.columns, t.words, int(x.shape.rows));
-  return to.vectors(around, x,
-                    {"quantize_vectors", t.repacked, t.columns, t.words, gated, kernels::kTokenGroup, int64_t(bytes)});
+Lowering::VectorsOf quantized_vectors(const Problem& p) {
+  const size_t bytes = kernels::quantized_vectors_bytes(p.columns, p.words, p.tokens);
+  return row_vectors("quantize_vectors", *p.repacked, p.columns, p.words, p.gated, kernels::kTokenGroup,
+                     int64_t(bytes));
+}
+Lowering::VectorsOf half_vectors(const Problem& p) {
+  const size_t bytes = kernels::half_vectors_bytes(p.columns, p.words, p.tokens);
+  return {"half_vectors",
+          {std::to_string(p.columns), std::to_string(p.words)},
+          "",
+          kernels::kChunkTokens,
+          kHalfVectorsThreads,
+          0,
+          int64_t(bytes)};
+}
+
+struct Family {
+  std::string_view product, products, gated;  // products: of several matrices in one launch; empty: it has none
+  Lowering::VectorsOf (*vectors)(const Problem&);
+  Geometry (*geometry)(const Products&);
+  int least_tokens;
+  bool decode_bits;  // a batch wants them
+};
+// The first that fits is taken.
+constexpr Family kFamilies[] = {
+    {"chunk_product", "chunk_products", "chunk_gated_product", half_vectors, chunk, kLeastChunkTokens, false},
+    {"tiled_product", "", "tiled_gated_product", quantized_vectors, tiled, 2, true},
+};
+
+/// Null where no family takes the products.
+const Family* family(const Lowering& to, const Products& products) {
+  for (const Problem& p : products)
+    if (p.words == kernels::kFloatActivations) return nullptr;
+  for (const Family& f : kFamilies)
+    if (products[0].tokens >= f.least_tokens && (f.decode_bits || to.sequences() == 1) && f.geometry(products).fits)
+      return &f;
+  return nullptr;
+}
+
+/// `around` says the vectors' norm; `matrices`, `after_vectors`: the kernel's arguments before and behind the vectors.
+void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x, bool gated,
+                  std::vector<Arg> matrices, std::vector<Arg> after_vectors) {
+  const Problem p = problem(to, product, x, gated);
+  const Family& f = *family(to, {p});
+  const Geometry g = f.geometry({p});
+  std::vector<Arg> args = std::move(matrices);
+  args.push_back(to.vectors(around, x, f.vectors(p)));
+  args.insert(args.end(), after_vectors.begin(), after_vectors.end());
+  args.insert(args.end(), {int64_t(p.rows), int64_t(p.tokens)});
+  args.insert(args.end(), g.arguments.begin(), g.arguments.end());
+  Launch& made = to.launch(around, gated ? f.gated : f.product, g.grid, dim(g.threads), std::move(args));
+  made.template_arguments = {std::string(p.repacked->name), std::to_string(p.columns), std::to_string(p.words)};
+  for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
+  made.includes = {std::string(p.repacked->file)};
+  made.shared_bytes = uint32_t(g.shared_bytes);
 }
 
 void lower_one(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x) {
-  const Tiled t = tiled(to, product, x, false);
-  const Arg vectors = vectors_of(to, around, x, t, false);
-  specialize(to.launch(around, "tiled_product", grid_of(t), dim(t.geometry.threads),
-                       {to.out(product.result), to.in(product.operands[0]), vectors, to.in(product.parts.bias),
-                        to.in(product.parts.residual), t.matrix->shape.rows, x.shape.rows, int64_t(t.geometry.ring)}),
-             t);
+  lower_shared(to, around, product, x, false, {to.out(product.result), to.in(product.operands[0])},
+               {to.in(product.parts.bias), to.in(product.parts.residual)});
+}
+
+/// Up to three products in one launch.
+void lower_together(Lowering& to, const StepOp& op, const Family& f, const Products& products) {
+  const Geometry g = f.geometry(products);
+  std::vector<Arg> outs, weights, biases, rows;
+  std::vector<std::string> layouts, files;
+  for (size_t i = 0; i < 3; i++) {
+    const bool there = i < products.size();
+    const Problem& p = products[there ? i : 0];
+    outs.push_back(there ? to.out(op.members[i].result) : Arg(NullArg{}));
+    weights.push_back(there ? to.in(op.members[i].operands[0]) : Arg(NullArg{}));
+    biases.push_back(there ? to.in(op.members[i].parts.bias) : Arg(NullArg{}));
+    rows.push_back(int64_t(there ? p.rows : 0));
+    layouts.emplace_back(p.repacked->name), files.emplace_back(p.repacked->file);
+  }
+  std::vector<Arg> args = outs;
+  const auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
+  add(weights), add({to.vectors(op, op.operands[0], f.vectors(products[0]))}), add(biases), add(rows);
+  add({int64_t(products[0].tokens)});
+  Launch& made = to.launch(op, f.products, g.grid, dim(g.threads), std::move(args));
+  made.template_arguments = layouts;
+  for (const int number : {products[0].columns, products[0].words})
+    made.template_arguments.push_back(std::to_string(number));
+  for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
+  made.includes = files;
+  made.shared_bytes = uint32_t(g.shared_bytes);
 }
 
 }  // namespace
 
 bool is_tiled(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated) {
-  return x.shape.rows > 1 && std::all_of(products.begin(), products.end(), [&](const StepOp* product) {
-           const Tiled t = tiled(to, *product, x, gated);
-           return t.words != kernels::kFloatActivations && kernels::has_shared(t.geometry, to.chip().shared_bytes);
-         });
+  Products problems;
+  for (const StepOp* product : products) problems.push_back(problem(to, *product, x, gated));
+  return x.shape.rows > 1 && family(to, problems) != nullptr;
 }
 
 void lower_tiled_product(Lowering& to, const StepOp& op) { lower_one(to, op, op, op.operands[1]); }
 
 void lower_tiled_products(Lowering& to, const StepOp& op) {
+  Products products;
+  for (const StepOp& member : op.members) products.push_back(problem(to, member, op.operands[0], false));
+  const Family& f = *family(to, products);
+  if (!f.products.empty()) return lower_together(to, op, f, products);
   for (const StepOp& member : op.members) lower_one(to, op, member, op.operands[0]);
 }
 
 void lower_tiled_gated_product(Lowering& to, const StepOp& op) {
-  const Ref& x = op.operands[0];
   const StepOp &gate = op.members[0], &up = op.members[1];
-  const Tiled t = tiled(to, gate, x, true);
-  const Arg vectors = vectors_of(to, op, x, t, true);
-  specialize(
-      to.launch(op, "tiled_gated_product", grid_of(t), dim(t.geometry.threads),
-                {to.out(op.result), to.in(gate.operands[0]), to.in(up.operands[0]), vectors,
-                 int64_t(op.kind == OpKind::GeluGate), t.matrix->shape.rows, x.shape.rows, int64_t(t.geometry.ring)}),
-      t);
+  lower_shared(to, op, gate, op.operands[0], true, {to.out(op.result), to.in(gate.operands[0]), to.in(up.operands[0])},
+               {int64_t(op.kind == OpKind::GeluGate)});
+}
+
+Lowering::VectorsOf row_vectors(std::string_view kernel, const RepackedFormat& layout, int columns, int words,
+                                bool gated, int tile, int64_t bytes) {
+  std::vector<std::string> arguments = {std::string(layout.name), std::to_string(columns)};
+  if (words != kernels::kFloatActivations) arguments.push_back(std::to_string(words));
+  arguments.push_back(gated ? "2" : "1");
+  const kernels::Slices s = kernels::slices(columns);
+  return {kernel,
+          arguments,
+          std::string(layout.file),
+          tile,
+          32 * kernels::streamed_warps(columns, gated),
+          kernels::streamed_vector_bytes(words, s.full) * s.count,
+          bytes};
 }
 
 Arg Lowering::vectors(const StepOp& op, const Ref& x, const VectorsOf& of) {
@@ -86,15 +216,11 @@ Arg Lowering::vectors(const StepOp& op, const Ref& x, const VectorsOf& of) {
   const int buffer = scratch(step_.arrays[size_t(x.index)].name + ".vectors", of.bytes);
   StepOp none;
   none.ops = op.ops;
-  Launch& made = launch(none, of.kernel, dim(ceil_div(tokens, of.tile) * of.tile),
-                        dim(32 * kernels::streamed_warps(of.columns, of.gated)),
+  Launch& made = launch(none, of.kernel, dim(ceil_div(tokens, of.tile) * of.tile), dim(of.threads),
                         {whole(buffer, Access::Write), in(x), in(op.parts.norm), op.parts.epsilon, int64_t(tokens)});
-  made.template_arguments = {std::string(of.layout->name), std::to_string(of.columns)};
-  if (of.words != kernels::kFloatActivations) made.template_arguments.push_back(std::to_string(of.words));
-  made.template_arguments.push_back(of.gated ? "2" : "1");
-  made.includes = {std::string(of.layout->file)};
-  const kernels::Slices s = kernels::slices(of.columns);
-  made.shared_bytes = uint32_t(kernels::streamed_vector_bytes(of.words, s.full) * s.count);
+  made.template_arguments = of.template_arguments;
+  if (!of.file.empty()) made.includes = {of.file};
+  made.shared_bytes = uint32_t(of.shared_bytes);
   vectors_.push_back({x, op.parts.norm, op.parts.epsilon, of, buffer});
   return whole(buffer, Access::Read);
 }

@@ -256,6 +256,18 @@ TEST_P(FloatWeights, PrefillInChunksAsTheyAreStored) {
 }
 INSTANTIATE_TEST_SUITE_P(All, FloatWeights, testing::Values("llama-bf16", "llama-f16"), test_name);
 
+/// So is a long chunk of quantized weights.
+class LongChunk : public StreamedSchedule {};
+TEST_P(LongChunk, PrefillsWhatItDecodes) {
+  const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, int(kContext)}});
+  for (const char* kernel : {"chunk_product", "chunk_products", "chunk_gated_product"})
+    EXPECT_TRUE(launches(model.schedules[1], kernel)) << kernel;
+  EXPECT_FALSE(launches(model.schedules[1], "tiled_gated_product"));
+  expect_chunk_near_decoded(model);
+}
+INSTANTIATE_TEST_SUITE_P(All, LongChunk, testing::Values("llama-q4_k", "llama-q5_0", "llama-q6_k", "llama-q8_0"),
+                         test_name);
+
 INSTANTIATE_TEST_SUITE_P(All, StreamedSchedule,
                          testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m", "llama-bf16",
                                          "llama-f16", "llama-iq4_nl", "llama-iq4_xs", "llama-q3_k", "llama-q4_0",

@@ -1,6 +1,8 @@
-// The products of several tokens that schedules of the golden cases launch.
+// The products of several tokens that schedules of the golden cases launch, and those of long chunks.
 #include "kernels/registered.h"
 #include "layout/all.cuh"
+#include "ops/chunk_product.cuh"
+#include "ops/half_vectors.cuh"
 #include "ops/quantize_vectors.cuh"
 #include "ops/tiled_product.cuh"
 
@@ -40,6 +42,27 @@ void add_layer(Registry& registry, std::string_view l) {
       registered(program::tiled_gated_product<L, 256, 2, 16, 2>);
 }
 
+/// And in a long chunk, with blocks of 64 tokens and Groups groups of rows.
+template <class L, int Groups>
+void add_chunk(Registry& registry, std::string_view l) {
+  constexpr int kSplits = 3 - Groups;
+  registry["chunk_product" + arguments(l, {256, 2, 64, Groups, kSplits})] =
+      registered(program::chunk_product<L, 256, 2, 64, Groups, kSplits>);
+  registry["chunk_product" + arguments(l, {512, 2, 64, Groups, kSplits})] =
+      registered(program::chunk_product<L, 512, 2, 64, Groups, kSplits>);
+  registry["chunk_gated_product" + arguments(l, {256, 2, 64, Groups, kSplits})] =
+      registered(program::chunk_gated_product<L, 256, 2, 64, Groups, kSplits>);
+  const std::string layout = "Repacked" + std::string(l);
+  registry["chunk_products<" + layout + ", " + layout + ", " + layout + ", 256, 2, 64, " + std::to_string(Groups) +
+           ", " + std::to_string(kSplits) + ">"] =
+      registered(program::chunk_products<L, L, L, 256, 2, 64, Groups, kSplits>);
+}
+template <class L>
+void add_chunks(Registry& registry, std::string_view l) {
+  add_chunk<L, 1>(registry, l);
+  add_chunk<L, 2>(registry, l);
+}
+
 }  // namespace
 
 void add_tiled_products(Registry& registry) {
@@ -57,6 +80,12 @@ void add_tiled_products(Registry& registry) {
   add_product<program::RepackedQ4_K, 256, 2>(registry, "Q4_K");  // where one matrix gives gate and up
   add_product<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
   add_vectors<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
+  registry["half_vectors<256, 2>"] = registered(program::half_vectors<256, 2>);
+  registry["half_vectors<512, 2>"] = registered(program::half_vectors<512, 2>);
+  add_chunks<program::RepackedQ4_K>(registry, "Q4_K");
+  add_chunks<program::RepackedQ5_0>(registry, "Q5_0");
+  add_chunks<program::RepackedQ6_K>(registry, "Q6_K");
+  add_chunks<program::RepackedQ8_0>(registry, "Q8_0");
 }
 
 }  // namespace lane::test
