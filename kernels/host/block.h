@@ -2,6 +2,7 @@
 // a fiber of its own only when it blocks, so a kernel that never blocks never switches.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -65,11 +66,14 @@ struct Launch {
   const void* arguments;
   dim3 grid, block;
   size_t shared_bytes;
+  // Blocks cannot wait for each other, since each runs to its end: where they meet half-way, the grid runs twice.
+  bool met = false;
+  std::atomic<bool> meets{false};
 };
 
 /// What one OS thread needs to run blocks. Plain arrays: TSan would look into std::vector.
 struct Worker {
-  const Launch* launch = nullptr;
+  Launch* launch = nullptr;
   Thread threads[kMaxThreads];
   Warp warps[kMaxWarps];
   Barrier barrier;
@@ -102,6 +106,13 @@ inline thread_local unsigned char* dynamic_shared = nullptr;
   }
   std::fputc('\n', stderr);
   std::abort();
+}
+
+/// Whether the current block runs what comes before its meeting with the others, and (meet) what comes after.
+inline bool ahead_of_meeting() { return !worker->launch->met; }
+inline bool meet() {
+  if (!worker->launch->met) worker->launch->meets.store(true, std::memory_order_relaxed);
+  return worker->launch->met;
 }
 
 HOST_CHIP_INLINE void switch_to(Fiber& from, Fiber& to) {
@@ -310,7 +321,7 @@ inline void provide_shared(size_t bytes) {
 }
 
 /// Runs the launch's blocks [first, last), in order, on this OS thread.
-inline void run_blocks(const Launch& launch, uint64_t first, uint64_t last) {
+inline void run_blocks(Launch& launch, uint64_t first, uint64_t last) {
   if (!worker) make_worker();
   worker->launch = &launch;
   gridDim = launch.grid;

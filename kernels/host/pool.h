@@ -30,7 +30,15 @@ class Pool {
   }
 
   /// Returns when every block has run.
-  void run(const Launch& launch) {
+  void run(Launch& launch) {
+    run_grid(launch);
+    if (!launch.meets) return;
+    launch.met = true;
+    run_grid(launch);
+  }
+
+ private:
+  void run_grid(Launch& launch) {
     const uint64_t blocks = uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z;
     const uint64_t threads = uint64_t(launch.block.x) * launch.block.y * launch.block.z;
     if (helpers_.empty() || blocks == 1 || blocks * threads <= kSmall) return run_blocks(launch, 0, blocks);
@@ -51,7 +59,6 @@ class Pool {
     }
   }
 
- private:
   static constexpr unsigned kClosed = 1u << 31;  // beside the number of helpers inside: no further one may enter
   static constexpr uint64_t kSmall = 512;        // a launch of so few threads is not worth sharing
   static constexpr int kSpins = 3000;            // launches come close together: spin, then sleep
@@ -99,7 +106,7 @@ class Pool {
   std::vector<std::thread> helpers_;
   std::mutex mutex_;
   std::condition_variable sleepers_;
-  const Launch* launch_ = nullptr;
+  Launch* launch_ = nullptr;
   uint64_t total_ = 0, run_length_ = 1;
   std::atomic<uint64_t> next_{0};
   std::atomic<unsigned> epoch_{0}, inside_{kClosed}, asleep_{0};

@@ -310,6 +310,7 @@ inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*k
         const auto call = [](const void* p) {
           std::apply(static_cast<const Bound*>(p)->first, static_cast<const Bound*>(p)->second);
         };
-        host_chip::pool().run({call, &bound, grid, block, shared});
+        host_chip::Launch launch{call, &bound, grid, block, shared};
+        host_chip::pool().run(launch);
       });
 }
