@@ -41,10 +41,10 @@ __global__ void rms_norm(float* out, const float* x, const float* weight, const 
   LANE_UNROLL
   for (int k = 0; k < kNormHeld; k++) {
     const int i = threadIdx.x + k * blockDim.x;
-    if (i < width) out[start + i] = held[k] * inverse * factors[k] + added[k] + carried[k];
+    if (i < width) out[start + i] = normed_value(held[k], inverse, factors[k], added[k], carried[k]);
   }
   for (int i = beyond; i < width; i += blockDim.x)
-    out[start + i] = x[start + i] * inverse * weight_at(i) + bias_at(i) + residual_at(i);
+    out[start + i] = normed_value(x[start + i], inverse, weight_at(i), bias_at(i), residual_at(i));
 }
 
 /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias; as rms_norm otherwise. The variance is that of

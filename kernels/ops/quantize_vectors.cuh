@@ -60,7 +60,7 @@ __device__ __forceinline__ float make_token(const float* x, const float* norm, f
     await_producer();
   }
   __syncthreads();
-  return norm_factor<S>({x, norm, epsilon}, squares);
+  return norm_factor<S>(StreamedInput{x, norm, epsilon}, squares);
 }
 
 template <class L, int Columns, int Words, int Matrices>

@@ -7,6 +7,11 @@ namespace LANE_NAMESPACE {
 /// Of whoever norms a whole row: the number sets the order of its sum.
 [[maybe_unused]] constexpr int kRowNormThreads = 256;
 
+/// One value of a norm, and what is added to it. Never contracted: the same bits in every kernel.
+__device__ __forceinline__ float normed_value(float x, float factor, float weight, float bias, float residual) {
+  return __fmul_rn(__fmul_rn(x, factor), weight) + bias + residual;
+}
+
 /// 1 / sqrt(squares / width + epsilon) in every thread, of all threads' squares. `scratch` is shared memory of
 /// kMostWarps elements. In float: a row's squares have one sign, and their sum's error is that of one rounding or two.
 __device__ inline float rms_factor_of(float squares, int width, float epsilon, float* scratch) {

@@ -45,7 +45,7 @@ constexpr bool kSameLayout<A, A> = true;
 /// Constants of a kernel. Matrices: 2 where gate and up are computed side by side. A block's matrix has layout L0, L1
 /// or L2.
 template <int ColumnCount, int WordCount, int MatrixCount, class Layout0, class Layout1 = Layout0,
-          class Layout2 = Layout0>
+          class Layout2 = Layout0, int SlotRows = streamed_slot_rows(WordCount)>
 struct StreamedShape {
   using L0 = Layout0;
   using L1 = Layout1;
@@ -56,7 +56,7 @@ struct StreamedShape {
   static constexpr int kTeam = streamed_team(kColumns, kMatrices == 2), kWorkers = kSlices.count * kTeam;
   // Longer vectors come from inside a layer and have no norm; its registers are needed.
   static constexpr bool kNorms = kColumns <= kStreamedMaxNormed;
-  static constexpr int kSlotRows = streamed_slot_rows(kWords);
+  static constexpr int kSlotRows = SlotRows;
   static constexpr int kVectorBytes = streamed_vector_bytes(kWords, kSlices.full);
   static constexpr bool kFloat = kWords == kFloatActivations, kSums = L0::kSums || L1::kSums || L2::kSums;
   static_assert(streamed_fits(kColumns, kMatrices == 2), "columns that no block of this kernel can split");
@@ -172,11 +172,32 @@ __device__ __forceinline__ float make_vector(const Pieces& x, const Pieces& norm
   return squares;
 }
 
+/// How a ring of its own stays filled: with what start_ring did not copy yet of the warp's rows.
+struct SliceFeed {
+  int slot = 0;         // to be read next
+  uint32_t parity = 0;  // of its copy
+  const uint8_t* source = nullptr;
+  uint32_t next = 0, total = 0, slot_bytes = 0;
+
+  __device__ __forceinline__ void start(const StreamedTask& task, const StreamedWarp& w, uint32_t bytes,
+                                        uint32_t all_bytes) {
+    source = w.source, slot_bytes = bytes, total = all_bytes;
+    next = static_cast<uint32_t>(task.ring) * slot_bytes;
+  }
+  /// Bytes from a slot to the next one.
+  __device__ __forceinline__ uint32_t stride() const { return slot_bytes; }
+  /// The warp has read the slot.
+  __device__ __forceinline__ void refill(int lane, uint8_t* memory, CopyBarrier* barrier) {
+    if (lane == 0 && next < total) bulk_copy_once(memory, source + next, min(slot_bytes, total - next), barrier);
+    next += slot_bytes;
+  }
+};
+
 /// The warp's rows, against its lane's block of the vector in registers; the first slot has arrived. `sums` is where
 /// the first row's sum of this slice goes.
-template <class S, class L>
+template <class S, class L, class Feed>
 __device__ __forceinline__ void stream_rows(const StreamedTask& task, const StreamedWarp& w, const uint8_t* vector,
-                                            float* sums) {
+                                            float* sums, Feed& feed) {
   // Lanes beyond the slice do its last block again, with an activation of zeros.
   const bool inside = w.lane < w.blocks;
   const int block = inside ? w.lane : w.blocks - 1;
@@ -186,15 +207,13 @@ __device__ __forceinline__ void stream_rows(const StreamedTask& task, const Stre
     else
       return load_activation<S::kWords, S::kSlices.full, L::kSums>(vector, block, inside);
   }();
-  const uint32_t row_bytes = static_cast<uint32_t>(slice_row_bytes(L::kBytes256, w.blocks)),
-                 slot_bytes = S::kSlotRows * row_bytes;
-  const uint32_t total = static_cast<uint32_t>(w.end - w.begin) * row_bytes;
-  uint32_t next_copy = static_cast<uint32_t>(task.ring) * slot_bytes, parity = 0;
-  int slot = 0;
+  const uint32_t row_bytes = static_cast<uint32_t>(slice_row_bytes(L::kBytes256, w.blocks));
+  feed.start(task, w, S::kSlotRows * row_bytes, static_cast<uint32_t>(w.end - w.begin) * row_bytes);
   LANE_KEEP_LOOP
   for (int left = w.end - w.begin, done = 0; left > 0; left -= S::kSlotRows, done += S::kSlotRows) {
-    const uint8_t* rows = w.ring + slot * slot_bytes;
-    if (done) wait_copy(w.barrier + slot, parity);
+    uint8_t* rows = w.ring + feed.slot * feed.stride();
+    CopyBarrier* barrier = w.barrier + feed.slot;
+    if (done) wait_copy(barrier, feed.parity);
     auto dot = [&](int at) { return L::add(0.f, rows + at * row_bytes, w.blocks, block, activation); };
     const int count = min(left, S::kSlotRows);
     LANE_KEEP_LOOP
@@ -208,45 +227,56 @@ __device__ __forceinline__ void stream_rows(const StreamedTask& task, const Stre
     }
     sums += S::kSlotRows * S::kSlices.count;
     __syncwarp();
-    if (w.lane == 0 && next_copy < total)
-      bulk_copy_once(w.ring + slot * slot_bytes, w.source + next_copy, min(slot_bytes, total - next_copy),
-                     w.barrier + slot);
+    feed.refill(w.lane, rows, barrier);
     await_copying_lane();
-    next_copy += slot_bytes;
-    if (++slot == task.ring) slot = 0, parity ^= 1;
+    if (++feed.slot == task.ring) feed.slot = 0, feed.parity ^= 1;
   }
 }
-template <class S>
+template <class S, class Feed>
 __device__ __forceinline__ void stream_rows_of_layout(const StreamedTask& task, const StreamedWarp& w,
-                                                      const uint8_t* vector, float* sums) {
+                                                      const uint8_t* vector, float* sums, Feed& feed) {
   using L0 = typename S::L0;
   using L1 = typename S::L1;
   using L2 = typename S::L2;
   constexpr bool k01 = kSameLayout<L0, L1>, k02 = kSameLayout<L0, L2>, k12 = kSameLayout<L1, L2>;
   const bool first = task.layout == 0 || (k01 && task.layout == 1) || (k02 && task.layout == 2);
   const bool second = !k01 && (task.layout == 1 || (k12 && task.layout == 2));
-  if (first) stream_rows<S, L0>(task, w, vector, sums);
+  if (first) stream_rows<S, L0>(task, w, vector, sums, feed);
   if constexpr (!k01) {
-    if (second) stream_rows<S, L1>(task, w, vector, sums);
+    if (second) stream_rows<S, L1>(task, w, vector, sums, feed);
   }
   if constexpr (!k02 && !k12) {
-    if (!first && !second) stream_rows<S, L2>(task, w, vector, sums);
+    if (!first && !second) stream_rows<S, L2>(task, w, vector, sums, feed);
   }
+}
+
+/// Where the warp's first row has its sum.
+template <class S>
+__device__ __forceinline__ int first_sum(const StreamedTask& task, const StreamedWarp& w) {
+  return (w.matrix * task.count + w.begin) * S::kSlices.count + w.slice;
 }
 
 /// One warp's work on its slice: the ring starts, the vector comes, the rows are streamed. Returns this thread's
 /// element of the residual.
-template <class S>
-__device__ __forceinline__ float work_on_slice(const StreamedTask& task, const StreamedInput& in, const float* residual,
+template <class S, class Input>
+__device__ __forceinline__ float work_on_slice(const StreamedTask& task, const Input& in, const float* residual,
                                                const StreamedWarp& w, uint8_t* vector, float* sums, float* squares) {
   if (w.lane == 0) start_ring<S>(task, w);
   __syncwarp();
-  VectorPieces<S::kSlices.full, S::kTeam> norm{}, x{};
+  VectorPieces<S::kSlices.full, S::kTeam> norm{}, x{}, post{}, carried{};
   const int first_column = w.slice * S::kSlices.full * kBlockColumns, pieces = w.blocks / 4;
   const bool normed = S::kNorms && in.norm;
-  if (normed) norm.read(in.norm + first_column, pieces, w.member, w.lane, [](const float4* p) { return __ldg(p); });
+  const auto weight = [](const float4* p) { return __ldg(p); };
+  const auto activation = [](const float4* p) { return __ldcg(p); };
+  if (normed) norm.read(in.norm + first_column, pieces, w.member, w.lane, weight);
+  if constexpr (Input::kPost) post.read(in.post + first_column, pieces, w.member, w.lane, weight);
   await_producer();
-  x.read(in.x + first_column, pieces, w.member, w.lane, [](const float4* p) { return __ldcg(p); });
+  x.read(in.x + first_column, pieces, w.member, w.lane, activation);
+  if constexpr (Input::kPost) {
+    carried.read(in.carried + first_column, pieces, w.member, w.lane, activation);
+    x.norm_and_add(post_factor<S::kColumns>(in), post, carried);
+    if (blockIdx.x == gridDim.x - 1) x.write(in.sum + first_column, pieces, w.member, w.lane);
+  }
   const int own = static_cast<int>(threadIdx.x);
   const float own_residual = residual && own < task.count ? __ldcg(residual + task.first + own) : 0.f;
   float lane_squares = make_vector<S>(x, norm, normed, w, S::top(task.layout), vector);
@@ -256,7 +286,8 @@ __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const S
   }
   if (w.begin < w.end) wait_copy(w.barrier, 0);  // asked here, the answer costs nothing
   group_barrier<S::kTeam * 32>(w.slice);         // the warps of one slice share what they quantized
-  stream_rows_of_layout<S>(task, w, vector, sums + (w.matrix * task.count + w.begin) * S::kSlices.count + w.slice);
+  SliceFeed feed;
+  stream_rows_of_layout<S>(task, w, vector, sums + first_sum<S>(task, w), feed);
   return own_residual;
 }
 
@@ -267,8 +298,8 @@ struct StreamedResult {
   int gelu;
 };
 
-template <class S>
-__device__ __forceinline__ float norm_factor(const StreamedInput& in, const float* squares) {
+template <class S, class Input>
+__device__ __forceinline__ float norm_factor(const Input& in, const float* squares) {
   if (!S::kNorms || !in.norm) return 1.f;
   float sums[4] = {0, 0, 0, 0};  // shorter chains of additions
   LANE_UNROLL
@@ -291,10 +322,9 @@ __device__ __forceinline__ float gate_activation(float v, int gelu) {
 }
 
 /// All of the block's sums are in shared memory. `see` is shown each result and its row.
-template <class S, class See>
-__device__ __forceinline__ void store_results(const StreamedTask& task, const StreamedInput& in,
-                                              const StreamedResult& result, const float* sums, const float* squares,
-                                              float own_residual, See see) {
+template <class S, class Input, class See>
+__device__ __forceinline__ void store_results(const StreamedTask& task, const Input& in, const StreamedResult& result,
+                                              const float* sums, const float* squares, float own_residual, See see) {
   const float factor = norm_factor<S>(in, squares);
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < task.count; i += S::kWarps * 32) {
@@ -314,9 +344,9 @@ struct SeeNothing {
   __device__ __forceinline__ void operator()(float, int) const {}
 };
 
-template <class S, class See = SeeNothing>
-__device__ __forceinline__ void streamed_block(const StreamedTask& task, const StreamedInput& in,
-                                               const StreamedResult& result, See see = {}) {
+template <class S, class Input, class See = SeeNothing>
+__device__ __forceinline__ void streamed_block(const StreamedTask& task, const Input& in, const StreamedResult& result,
+                                               See see = {}) {
   __shared__ StreamedStatic<S::kWarps> st;
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const StreamedWarp w = streamed_warp<S>(task, shared, st.barrier);
@@ -328,6 +358,7 @@ __device__ __forceinline__ void streamed_block(const StreamedTask& task, const S
         work_on_slice<S>(task, in, result.residual, w, vectors + w.slice * S::kVectorBytes, sums, st.squares);
   } else {
     await_producer();
+    if constexpr (Input::kPost) (void)post_factor<S::kColumns>(in);
     skip_group_barrier();
   }
   __syncthreads();
@@ -349,86 +380,103 @@ __device__ __forceinline__ T* token_row(T* array, int columns) {
 
 // At most 64 registers with 512 threads, so that the next launch's block is resident, its ring filling, while this one
 // works.
-constexpr int streamed_resident_blocks(int warps) { return warps <= 16 ? 2 : 1; }
+constexpr int streamed_residents(int columns, bool gated) { return streamed_warps(columns, gated) <= 16 ? 2 : 1; }
+constexpr int streamed_threads(int columns, bool gated) { return 32 * streamed_warps(columns, gated); }
 
 template <class L, int Columns, int Words>
-__global__ __launch_bounds__(
-    32 * streamed_warps(Columns, false),
-    streamed_resident_blocks(streamed_warps(Columns, false))) void streamed_product(float* out, const uint8_t* weights,
-                                                                                    const float* x, const float* norm,
-                                                                                    float epsilon, const float* bias,
-                                                                                    const float* residual, int rows,
-                                                                                    int rows_per_block, int ring) {
+__global__ __launch_bounds__(streamed_threads(Columns, false),
+                             streamed_residents(Columns,
+                                                false)) void streamed_product(float* out, const uint8_t* weights,
+                                                                              const float* x, const float* norm,
+                                                                              float epsilon, const float* bias,
+                                                                              const float* residual, int rows,
+                                                                              int rows_per_block, int ring) {
   admit_consumer();
   const StreamedTask task = streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
-  streamed_block<StreamedShape<Columns, Words, 1, L>>(task, {token_row(x, Columns), norm, epsilon},
-                                                      {token_row(out, rows), bias, token_row(residual, rows), 0});
+  streamed_block<StreamedShape<Columns, Words, 1, L>>(
+      task, StreamedInput{token_row(x, Columns), norm, epsilon},
+      StreamedResult{token_row(out, rows), bias, token_row(residual, rows), 0});
 }
 
-template <class L, int Columns, int Words>
-__global__ __launch_bounds__(32 * streamed_warps(Columns, false),
-                             streamed_resident_blocks(streamed_warps(
-                                 Columns, false))) void streamed_choice(float* out, float* best_values, int* best_rows,
-                                                                        const uint8_t* weights, const float* x,
-                                                                        const float* norm, float epsilon,
-                                                                        const float* bias, int rows, int rows_per_block,
-                                                                        int ring) {
+/// What streamed_choice does of one vector, with the block's greatest result.
+template <class L, int Columns, int Words, class Input>
+__device__ __forceinline__ void choose_among_rows(float* out, float* best_values, int* best_rows,
+                                                  const uint8_t* weights, const Input& in, const float* bias, int rows,
+                                                  int rows_per_block, int ring) {
   __shared__ float values[streamed_warps(Columns, false)];
   __shared__ int indices[streamed_warps(Columns, false)];
-  admit_consumer();
   const StreamedTask task = streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
   Best best = nothing_yet();
   streamed_block<StreamedShape<Columns, Words, 1, L>>(
-      task, {x, norm, epsilon}, {out, bias, nullptr, 0}, [&](float v, int row) {
+      task, in, StreamedResult{out, bias, nullptr, 0}, [&](float v, int row) {
         if (v > best.value) best = Best{v, row};  // a thread's rows come in rising order: the lowest of equals stays
       });
   best = block_best(best, values, indices);
   if (threadIdx.x == 0) best_values[blockIdx.x] = best.value, best_rows[blockIdx.x] = best.index;
 }
-
 template <class L, int Columns, int Words>
-__global__ __launch_bounds__(32 * streamed_warps(Columns, true),
-                             streamed_resident_blocks(streamed_warps(
-                                 Columns, true))) void streamed_gated_product(float* out, const uint8_t* gate,
-                                                                              const uint8_t* up, const float* x,
-                                                                              const float* norm, float epsilon,
-                                                                              int gelu, int rows, int rows_per_block,
-                                                                              int ring) {
+__global__ __launch_bounds__(streamed_threads(Columns, false), streamed_residents(Columns, false)) void streamed_choice(
+    float* out, float* best_values, int* best_rows, const uint8_t* weights, const float* x, const float* norm,
+    float epsilon, const float* bias, int rows, int rows_per_block, int ring) {
   admit_consumer();
-  const StreamedTask task = streamed_task(gate, up, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
-  streamed_block<StreamedShape<Columns, Words, 2, L>>(task, {token_row(x, Columns), norm, epsilon},
-                                                      {token_row(out, rows), nullptr, nullptr, gelu});
+  choose_among_rows<L, Columns, Words>(out, best_values, best_rows, weights, StreamedInput{x, norm, epsilon}, bias,
+                                       rows, rows_per_block, ring);
 }
 
-/// blocks0 + blocks1 + blocks2 is the grid's x; a third matrix left out has no blocks.
-template <class L0, class L1, class L2, int Columns, int Words>
-__global__ __launch_bounds__(32 * streamed_warps(Columns, false),
-                             streamed_resident_blocks(streamed_warps(
-                                 Columns,
-                                 false))) void streamed_products(float* out0, float* out1, float* out2,
-                                                                 const uint8_t* weights0, const uint8_t* weights1,
-                                                                 const uint8_t* weights2, const float* x,
-                                                                 const float* norm, float epsilon, const float* bias0,
-                                                                 const float* bias1, const float* bias2, int rows0,
-                                                                 int rows1, int rows2, int blocks0, int blocks1,
-                                                                 int blocks2, int rows_per_block0, int rows_per_block1,
-                                                                 int rows_per_block2, int ring0, int ring1, int ring2) {
+template <class L, int Columns, int Words>
+__global__ __launch_bounds__(
+    streamed_threads(Columns, true),
+    streamed_residents(Columns, true)) void streamed_gated_product(float* out, const uint8_t* gate, const uint8_t* up,
+                                                                   const float* x, const float* norm, float epsilon,
+                                                                   int gelu, int rows, int rows_per_block, int ring) {
   admit_consumer();
-  int block = static_cast<int>(blockIdx.x);
+  const StreamedTask task = streamed_task(gate, up, 0, rows, rows_per_block, ring, blockIdx.x, gridDim.x);
+  streamed_block<StreamedShape<Columns, Words, 2, L>>(task, StreamedInput{token_row(x, Columns), norm, epsilon},
+                                                      StreamedResult{token_row(out, rows), nullptr, nullptr, gelu});
+}
+
+/// One of the matrices whose blocks follow each other in a grid; one left out has no blocks.
+struct StreamedPart {
+  float* out;
+  const uint8_t* weights;
+  const float* bias;
+  int rows, blocks, rows_per_block, ring;
+};
+struct PartTask {
   StreamedTask task;
-  StreamedResult result{nullptr, nullptr, nullptr, 0};
-  if (block < blocks0) {
-    task = streamed_task(weights0, nullptr, 0, rows0, rows_per_block0, ring0, block, blocks0);
-    result.out = out0, result.bias = bias0;
-  } else if ((block -= blocks0) < blocks1) {
-    task = streamed_task(weights1, nullptr, 1, rows1, rows_per_block1, ring1, block, blocks1);
-    result.out = out1, result.bias = bias1;
-  } else {
-    task = streamed_task(weights2, nullptr, 2, rows2, rows_per_block2, ring2, block - blocks1, blocks2);
-    result.out = out2, result.bias = bias2;
-  }
-  result.out = token_row(result.out, task.rows);
-  streamed_block<StreamedShape<Columns, Words, 1, L0, L1, L2>>(task, {token_row(x, Columns), norm, epsilon}, result);
+  StreamedResult result;
+};
+__device__ __forceinline__ PartTask part_task(const StreamedPart& a, const StreamedPart& b, const StreamedPart& c) {
+  int block = static_cast<int>(blockIdx.x);
+  const auto of = [&](const StreamedPart& p, int layout) {
+    return PartTask{streamed_task(p.weights, nullptr, layout, p.rows, p.rows_per_block, p.ring, block, p.blocks),
+                    {token_row(p.out, p.rows), p.bias, nullptr, 0}};
+  };
+  if (block < a.blocks) return of(a, 0);
+  block -= a.blocks;
+  if (block < b.blocks) return of(b, 1);
+  block -= b.blocks;
+  return of(c, 2);
+}
+
+/// blocks0 + blocks1 + blocks2 is the grid's x.
+template <class L0, class L1, class L2, int Columns, int Words>
+__global__ __launch_bounds__(
+    streamed_threads(Columns, false),
+    streamed_residents(Columns, false)) void streamed_products(float* out0, float* out1, float* out2,
+                                                               const uint8_t* weights0, const uint8_t* weights1,
+                                                               const uint8_t* weights2, const float* x,
+                                                               const float* norm, float epsilon, const float* bias0,
+                                                               const float* bias1, const float* bias2, int rows0,
+                                                               int rows1, int rows2, int blocks0, int blocks1,
+                                                               int blocks2, int rows_per_block0, int rows_per_block1,
+                                                               int rows_per_block2, int ring0, int ring1, int ring2) {
+  admit_consumer();
+  const PartTask part = part_task({out0, weights0, bias0, rows0, blocks0, rows_per_block0, ring0},
+                                  {out1, weights1, bias1, rows1, blocks1, rows_per_block1, ring1},
+                                  {out2, weights2, bias2, rows2, blocks2, rows_per_block2, ring2});
+  streamed_block<StreamedShape<Columns, Words, 1, L0, L1, L2>>(
+      part.task, StreamedInput{token_row(x, Columns), norm, epsilon}, part.result);
 }
 
 }  // namespace LANE_NAMESPACE

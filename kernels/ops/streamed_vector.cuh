@@ -4,8 +4,10 @@
 // A slice's vector lies in planes of 16 bytes a block: words 0 to 3 and 4 to 7 of the high bytes, the same of the low
 // ones (one word: no low plane), then the scales, then the sums of integers. Float activations: eight planes of four.
 #pragma once
+#include "base/meeting.cuh"
 #include "layout/activation.cuh"
 #include "layout/floats.cuh"
+#include "ops/row_norm.cuh"
 #include "ops/streamed_geometry.h"
 
 namespace LANE_NAMESPACE {
@@ -15,7 +17,40 @@ namespace LANE_NAMESPACE {
 struct StreamedInput {
   const float *x, *norm;
   float epsilon;
+  static constexpr bool kPost = false;
 };
+
+/// The same of a sum that the block makes first: y = x / sqrt(mean(x^2) + post_epsilon) * post + carried, all
+/// [columns]; `sum` is where one block writes it. To the bit what rms_norm (ops/norm.cuh) makes of x, post and carried.
+struct PostNormedInput {
+  const float *x, *norm;
+  float epsilon;
+  const float *post, *carried;
+  float* sum;
+  float post_epsilon;
+  static constexpr bool kPost = true;
+};
+
+/// The factor of x's norm, in every thread: all of the block's call it, at least kRowNormThreads.
+template <int Columns>
+__device__ __forceinline__ float post_factor(const PostNormedInput& in) {
+  constexpr int kAtOnce = 4;  // of a thread's values
+  __shared__ float scratch[kMostWarps];
+  const int thread = static_cast<int>(threadIdx.x);
+  float squares = 0;
+  LANE_KEEP_LOOP
+  for (int first = thread; first < Columns && thread < kRowNormThreads; first += kAtOnce * kRowNormThreads) {
+    float held[kAtOnce];
+    LANE_UNROLL
+    for (int k = 0; k < kAtOnce; k++) {
+      const int i = first + k * kRowNormThreads;
+      held[k] = i < Columns ? __ldcg(in.x + i) : 0.f;
+    }
+    LANE_UNROLL
+    for (int k = 0; k < kAtOnce; k++) squares = fmaf(held[k], held[k], squares);
+  }
+  return rms_factor_of(squares, Columns, in.post_epsilon, scratch);
+}
 
 /// A warp's part of its slice's vector: pieces of 128 columns, Team apart; Blocks is the longest slice's length.
 template <int Blocks, int Team>
@@ -29,6 +64,31 @@ struct VectorPieces {
     for (int i = 0; i < kMost; i++) {
       const int piece = member + i * Team;
       if (piece < pieces) value[i] = load(reinterpret_cast<const float4*>(x) + piece * 32 + lane);
+    }
+  }
+  __device__ __forceinline__ void write(float* to, int pieces, int member, int lane) const {
+    LANE_UNROLL
+    for (int i = 0; i < kMost; i++) {
+      const int piece = member + i * Team;
+      if (piece < pieces) reinterpret_cast<float4*>(to)[piece * 32 + lane] = value[i];
+    }
+  }
+  /// These values normed by `factor` and `weight`, with `carried` added.
+  __device__ __forceinline__ void norm_and_add(float factor, const VectorPieces& weight, const VectorPieces& carried) {
+    LANE_UNROLL
+    for (int i = 0; i < kMost; i++) {
+      const float4 v = value[i], w = weight.value[i], c = carried.value[i];
+      value[i] = make_float4(normed_value(v.x, factor, w.x, 0.f, c.x), normed_value(v.y, factor, w.y, 0.f, c.y),
+                             normed_value(v.z, factor, w.z, 0.f, c.z), normed_value(v.w, factor, w.w, 0.f, c.w));
+    }
+  }
+  /// The same of what blocks of this launch publish: all is asked for at once, and again until it is there.
+  __device__ __forceinline__ void await(const float* x, int pieces, int member, int lane) {
+    read(x, pieces, member, lane, [](const float4* p) { return read_published(p); });
+    LANE_UNROLL
+    for (int i = 0; i < kMost; i++) {
+      const int piece = member + i * Team;
+      if (piece < pieces) value[i] = await_published(reinterpret_cast<const float4*>(x) + piece * 32 + lane, value[i]);
     }
   }
 };
