@@ -24,6 +24,7 @@ struct Options {
   std::optional<bool> stream;
   bool branches = true;
   std::vector<std::string> hold;  // fusion rules kept apart; "all"
+  std::vector<std::string> fuse;  // rules applied only where this names them: "chain"
   std::string symbol_prefix = "lane_program";
   std::string pre;        // overrides tokenizer.ggml.pre
   int64_t mem_bytes = 0;  // 0: the chip's memory

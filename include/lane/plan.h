@@ -87,6 +87,8 @@ const Kernel& kernel(std::string_view name);
 struct Launch {
   const Kernel* kernel = nullptr;
   std::vector<std::string> template_arguments;  // "Q4_K", "F16Cache", "8"
+  /// Its blocks wait for each other: all of a launch's must be resident at once.
+  bool meets = false;
   std::vector<std::string> includes;            // kernel files besides the kernel's own: "quant/q4_k.cuh"
   Dim3 grid, block;
   uint32_t shared_bytes = 0;

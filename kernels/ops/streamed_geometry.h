@@ -36,6 +36,12 @@ LANE_ANYWHERE constexpr bool streamed_fits(int columns, bool gated) {
          (streamed_team(columns, gated) == 1 || slices(columns).count < 16);
 }
 
+/// Whether a warp has the registers to make a sum of its pieces of the vector (ops/post_normed_products.cuh).
+LANE_ANYWHERE constexpr bool post_norm_fits(int columns, bool gated) {
+  const int pieces = slices(columns).full / 4, team = streamed_team(columns, gated);
+  return (pieces + team - 1) / team <= 2;
+}
+
 /// Bytes of a slice's vector in shared memory: its words, scales and sums; or floats.
 LANE_ANYWHERE constexpr int streamed_vector_bytes(int words, int blocks) {
   return words == kFloatActivations ? 128 * blocks : (32 * words + 12) * blocks;

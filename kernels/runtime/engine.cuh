@@ -166,6 +166,14 @@ class Engine {
 
   /// A program holds code for the architectures it was built for: say so before anything is loaded.
   Status check_device() {
+  static const char* advice(cudaError_t error) {
+#if defined(__CUDACC__)
+    if (error == cudaErrorCooperativeLaunchTooLarge)
+      return "; it has too few multiprocessors for launches whose blocks meet: compile without --fuse chain";
+#endif
+    return "; build it with nvcc -arch=native";
+  }
+
     int devices = 0;
     if (Status s = cuda_status(cudaGetDeviceCount(&devices), "looking for a GPU"); !s.ok()) return s;
     if (devices == 0) return {kExitEnvironment, "Cuda: found no GPU"};
@@ -176,7 +184,7 @@ class Engine {
     if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) return cuda_status(error, "asking the GPU");
     return {kExitEnvironment, std::string("Cuda: this program does not run on the GPU found, ") + device.name +
                                   " (sm_" + std::to_string(device.major) + std::to_string(device.minor) +
-                                  "): " + cudaGetErrorString(error) + "; build it with nvcc -arch=native"};
+                                  "): " + cudaGetErrorString(error) + advice(error)};
   }
 
   Status check_memory(uint64_t mem_bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "lane/chip.h"
 #include "lane/error.h"
@@ -168,12 +169,15 @@ std::string prepare_function(const Lane& lane) {
   std::map<std::string, uint32_t> most;
   std::string any;
   for (const Form& form : lane.forms) {
+  std::set<std::string> meetings;
     for (const Launch& launch : form.schedule.launches) {
       uint32_t& bytes = most[kernel_name(launch)];
       bytes = std::max(bytes, launch.shared_bytes);
       any = kernel_name(launch);
     }
   }
+      if (launch.kernel->meets)
+        meetings.insert(fmt::format("{}, {}, {}, {}", any, launch.grid.x, launch.block.x, launch.shared_bytes));
   std::string text = "/// Fails where the GPU cannot run the kernels.\ninline cudaError_t prepare() {\n";
   text += fmt::format("  LANE_TRY(has_code({}));\n", any);
   const bool overlaps =
@@ -185,6 +189,7 @@ std::string prepare_function(const Lane& lane) {
   }
   return text + "  return cudaSuccess;\n}\n";
 }
+  for (const std::string& meeting : meetings) text += fmt::format("  LANE_TRY(meets({}));\n", meeting);
 
 std::set<std::string> kernel_files(const Lane& lane) {
   std::set<std::string> files;

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 
-#include "lane/chip.h"
 #include "layout/slices.h"
 #include "ops/streamed_geometry.h"
 
@@ -29,11 +28,6 @@ constexpr std::array kRepacked = {
     RepackedFormat{FormatId::IQ4_XS, "RepackedIQ4_XS", "layout/iq4_xs.cuh", 136},
     RepackedFormat{FormatId::BF16, "RepackedBF16", "layout/floats.cuh", 512},
 };
-
-/// Streamed products quantize their activations themselves and sum in float: what the other two choices ask for.
-bool streams(const Options& options, const Chip& chip) {
-  return options.stream.value_or(chip.bulk_copy) && options.fuse_quant && options.activations != Activations::F32;
-}
 
 /// For each matrix, whether every op that reads it can read it repacked.
 std::map<std::string, bool, std::less<>> readers_of(const std::vector<const StepGraph*>& graphs) {
@@ -60,6 +54,10 @@ bool fits(const Placement& p, const RepackedFormat& repacked, int words, const C
 }
 
 }  // namespace
+
+bool streams(const Options& options, const Chip& chip) {
+  return options.stream.value_or(chip.bulk_copy) && options.fuse_quant && options.activations != Activations::F32;
+}
 
 void repack_matrices(Weights& weights, const std::vector<const StepGraph*>& graphs, const Options& options) {
   const Chip* chip = find_chip(options.chip);

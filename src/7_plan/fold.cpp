@@ -27,6 +27,7 @@ class Folder {
       : cut_(cut), graph_(graph), weights_(weights), places_(place_states(cut, graph, options, chip)) {
     step_.states = places_.states;
     step_.arrivals = places_.arrivals;
+    step_.links = places_.links;
     step_.state_stride = places_.stride;
     refs_.resize(graph.values.size());
     last_op_.assign(size_t(cut.sequences()), -1);

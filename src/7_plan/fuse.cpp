@@ -8,9 +8,12 @@
 namespace lane {
 namespace {
 
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 bool held(const Rule& rule, const Options& options) {
-  return std::any_of(options.hold.begin(), options.hold.end(),
-                     [&](const std::string& name) { return name == "all" || name == rule.name; });
+  return contains(options.hold, rule.name) || contains(options.hold, "all") ||
+         (rule.asked && !contains(options.fuse, rule.name));
 }
 
 /// Whether the one touches what the other changes.
@@ -89,17 +92,28 @@ void drop_unwritten_arrays(Step& step) {
     if (!written[i]) step.arrays[i].kind = StepArray::Kind::Inner;
 }
 
+void check_names(std::string_view option, const std::vector<std::string>& given,
+                 const std::vector<std::string>& known) {
+  std::string accepted;
+  for (const std::string& name : known)
+    if (accepted.find("'" + name + "'") == std::string::npos)
+      accepted += fmt::format("{}'{}'", accepted.empty() ? "" : ", ", name);
+  for (const std::string& name : given)
+    if (!contains(known, name))
+      throw UsageError(fmt::format("{} '{}': no such rule; accepted are {}", option, printable(name), accepted));
+}
+
 }  // namespace
 
-void check_held(const Options& options) {
-  std::string names;
-  for (const Rule& rule : rules())
-    if (names.find(rule.name) == std::string::npos) names += fmt::format("'{}', ", rule.name);
-  for (const std::string& name : options.hold) {
-    const bool known = std::any_of(rules().begin(), rules().end(), [&](const Rule& rule) { return rule.name == name; });
-    if (!known && name != "all")
-      throw UsageError(fmt::format("--hold '{}': no such rule; accepted are {}'all'", printable(name), names));
+void check_rule_names(const Options& options) {
+  std::vector<std::string> all, asked;
+  for (const Rule& rule : rules()) {
+    all.emplace_back(rule.name);
+    if (rule.asked) asked.emplace_back(rule.name);
   }
+  all.emplace_back("all");
+  check_names("--hold", options.hold, all);
+  check_names("--fuse", options.fuse, asked);
 }
 
 Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
@@ -122,16 +136,21 @@ Step fuse(Step step, const Weights& weights, const Options& options, const Chip&
 
 std::vector<Ref> StepOp::reads() const {
   std::vector<Ref> refs = operands;
-  for (const Ref& part : {parts.norm, parts.bias, parts.residual}) refs.push_back(part);
+  for (const Ref& part : {parts.norm, parts.bias, parts.residual, parts.post, parts.carried}) refs.push_back(part);
   for (const StepOp& member : members)
     for (const Ref& ref : member.reads()) refs.push_back(ref);
   return refs;
 }
 
 std::vector<Ref> StepOp::writes() const {
-  if (result.kind != Ref::Kind::None) return {result};
   std::vector<Ref> refs;
-  for (const StepOp& member : members) refs.push_back(member.result);
+  if (parts.sum.kind != Ref::Kind::None) refs.push_back(parts.sum);
+  if (result.kind != Ref::Kind::None) {
+    refs.push_back(result);
+    return refs;
+  }
+  for (const StepOp& member : members)
+    for (const Ref& ref : member.writes()) refs.push_back(ref);
   return refs;
 }
 

@@ -41,6 +41,8 @@ Lower lower_of(Fused fused) {
       return lower_delta;
     case Fused::DeltaChunk:
       return lower_delta_chunk;
+    case Fused::Chain:
+      return lower_chain;
   }
   return nullptr;
 }
@@ -122,7 +124,7 @@ Lower lower_of(const StepOp& op) {
 Lowering::Lowering(const Cut& cut, const StepGraph& graph, const Weights& weights, const Options& options,
                    const Chip& chip)
     : weights_(weights), options_(options), chip_(chip) {
-  check_held(options);
+  check_rule_names(options);
   step_ = fuse(fold(cut, graph, weights, options, chip), weights, options, chip, schedule_.fired);
   schedule_.kind = cut.identity.kind;
   schedule_.sequences = cut.sequences();

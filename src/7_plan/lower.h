@@ -163,5 +163,6 @@ void lower_choice(Lowering& to, const StepOp& op);
 void lower_routing(Lowering& to, const StepOp& op);
 void lower_convolution(Lowering& to, const StepOp& op);
 void lower_delta_chunk(Lowering& to, const StepOp& op);
+void lower_chain(Lowering& to, const StepOp& op);
 
 }  // namespace lane

@@ -52,6 +52,26 @@ void specialize(Launch& launch, const Streamed& s, size_t layouts) {
   launch.shared_bytes = uint32_t(s.geometry.shared_bytes);
 }
 
+/// The arguments of a streamed launch up to its vector's norm: `outs` and `weights`, and between them and after them
+/// what the kernels of post_normed_products.cuh take besides.
+std::vector<Arg> input_args(const Lowering& to, const StepOp& op, const std::vector<Arg>& outs,
+                            const std::vector<Arg>& weights, const Ref& x) {
+  std::vector<Arg> args = outs;
+  const Parts& parts = op.parts;
+  const bool post = parts.post.kind != Ref::Kind::None;
+  if (post) args.push_back(to.out(parts.sum));
+  args.insert(args.end(), weights.begin(), weights.end());
+  args.push_back(to.in(x));
+  if (post) args.insert(args.end(), {to.in(parts.post), to.in(parts.carried), parts.post_epsilon});
+  args.insert(args.end(), {to.in(parts.norm), parts.epsilon});
+  return args;
+}
+/// "streamed_products" or "post_normed_products".
+std::string kernel_of(const StepOp& op, std::string_view name) {
+  return (op.parts.post.kind != Ref::Kind::None ? "post_normed_" : "streamed_") + std::string(name);
+}
+void append(std::vector<Arg>& args, const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); }
+
 Dim3 grid_of(const Streamed& s, const Ref& x) { return dim(s.geometry.grid, x.shape.rows); }
 
 }  // namespace
@@ -63,6 +83,8 @@ bool is_streamed(const Weights& weights, const StepOp& product) {
 }
 
 bool streams_norm(int64_t columns) { return columns <= kernels::kStreamedMaxNormed; }
+
+bool streams_post_norm(int64_t columns, bool gated) { return kernels::post_norm_fits(int(columns), gated); }
 
 bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products) {
   return std::all_of(products.begin(), products.end(), [&](const StepOp* p) { return is_streamed(c.weights, *p); }) &&
@@ -95,11 +117,12 @@ void lower_choice(Lowering& to, const StepOp& op) {
   const kernels::StreamedShare& share = s.geometry.share[0];
   const int values = to.scratch("choice.values", s.geometry.grid * int64_t(sizeof(float)));
   const int rows = to.scratch("choice.rows", s.geometry.grid * int64_t(sizeof(int32_t)));
+  std::vector<Arg> args =
+      input_args(to, op, {to.out(op.members[0].result), to.whole(values, Access::Write), to.whole(rows, Access::Write)},
+                 {to.in(op.operands[0])}, op.operands[1]);
+  append(args, {to.in(op.parts.bias), s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
   Launch& launch =
-      to.launch(op, "streamed_choice", dim(s.geometry.grid), dim(s.geometry.threads),
-                {to.out(op.members[0].result), to.whole(values, Access::Write), to.whole(rows, Access::Write),
-                 to.in(op.operands[0]), to.in(op.operands[1]), to.in(op.parts.norm), op.parts.epsilon,
-                 to.in(op.parts.bias), s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
+      to.launch(op, kernel_of(op, "choice"), dim(s.geometry.grid), dim(s.geometry.threads), std::move(args));
   specialize(launch, s, 1);
   lower_greatest_of_parts(to, op.members[1], values, rows, s.geometry.grid);
 }
@@ -123,11 +146,9 @@ void lower_streamed_products(Lowering& to, const StepOp& op) {
     rows_per_block.push_back(int64_t(share.rows_per_block));
     rings.push_back(int64_t(share.ring));
   }
-  std::vector<Arg> args = outs;
-  auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
-  add(weights), add({to.in(x), to.in(op.parts.norm), op.parts.epsilon}), add(biases), add(rows), add(blocks);
-  add(rows_per_block), add(rings);
-  specialize(to.launch(op, "streamed_products", grid_of(s, x), dim(s.geometry.threads), args), s, 3);
+  std::vector<Arg> args = input_args(to, op, outs, weights, x);
+  for (const auto& more : {biases, rows, blocks, rows_per_block, rings}) append(args, more);
+  specialize(to.launch(op, kernel_of(op, "products"), grid_of(s, x), dim(s.geometry.threads), std::move(args)), s, 3);
 }
 
 void lower_streamed_gated_product(Lowering& to, const StepOp& op) {
@@ -137,10 +158,11 @@ void lower_streamed_gated_product(Lowering& to, const StepOp& op) {
   if (shares_floats(to, {&gate}, x, true)) return lower_float_gated_product(to, op);
   const Streamed s = streamed(to, {&gate, &up}, true);
   const kernels::StreamedShare& share = s.geometry.share[0];
-  Launch& launch = to.launch(op, "streamed_gated_product", grid_of(s, x), dim(s.geometry.threads),
-                             {to.out(op.result), to.in(gate.operands[0]), to.in(up.operands[0]), to.in(x),
-                              to.in(op.parts.norm), op.parts.epsilon, int64_t(op.kind == OpKind::GeluGate),
-                              s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
+  std::vector<Arg> args = input_args(to, op, {to.out(op.result)}, {to.in(gate.operands[0]), to.in(up.operands[0])}, x);
+  append(args, {int64_t(op.kind == OpKind::GeluGate), s.matrices[0]->shape.rows, int64_t(share.rows_per_block),
+                int64_t(share.ring)});
+  Launch& launch =
+      to.launch(op, kernel_of(op, "gated_product"), grid_of(s, x), dim(s.geometry.threads), std::move(args));
   specialize(launch, s, 1);
 }
 

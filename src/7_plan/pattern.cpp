@@ -55,6 +55,10 @@ class PatternParser {
     do n.args.push_back(node());
     while (take(','));
     if (!take(')')) fail();
+    if (take('-')) {
+      if (!take('>')) fail();
+      n.result = word();
+    }
     return n;
   }
 
@@ -97,6 +101,8 @@ bool is_called(const StepOp& op, std::string_view word) {
       return word == "delta";
     case Fused::DeltaChunk:
       return word == "delta chunk";
+    case Fused::Chain:
+      return word == "chain";
   }
   return false;
 }
@@ -142,6 +148,10 @@ bool Matcher::match_op(const PatternNode& node, int at, Match& match) const {
     std::swap(operands[0], operands[1]);
     tried = match;
     found = operands[0]->shape == operands[1]->shape && match_args(node, operands, tried);
+  }
+  if (found && !node.result.empty()) {
+    const auto [bound, is_new] = tried.values.emplace(node.result, op.result);
+    found = is_new || bound->second == op.result;
   }
   if (!found) return false;
   match = tried;

@@ -1,6 +1,6 @@
 // Patterns over a step's ops, as text: `sum(p:matrix product(W, x), b)`. A word with arguments is an op, any other a
 // variable; a repeated variable means the same array. `label:` names an op for the rule. `a(…); b(…)` is several ops
-// that share variables.
+// that share variables, and `a(…) -> x; b(x)` the case that one reads the other's result, which others may read too.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace lane {
 
 struct PatternNode {
-  std::string label, word;
+  std::string label, word, result;
   bool is_op = false;
   std::vector<PatternNode> args;
 };

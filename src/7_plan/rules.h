@@ -26,6 +26,7 @@ struct Rule {
   StepOp (*fused)(const RuleContext&);
   std::string_view kernel;  // what computes it
   std::string_view saves;   // in words, for `--emit rules`
+  bool asked = false;       // applied only where Options::fuse names it
 };
 /// In the order in which they are tried: the groups below, one after the other.
 const std::vector<Rule>& rules();
@@ -34,8 +35,8 @@ std::span<const Rule> attention_rules();
 std::span<const Rule> expert_rules();
 std::span<const Rule> recurrent_rules();
 
-/// Throws UsageError where the options hold a rule that does not exist.
-void check_held(const Options& options);
+/// Throws UsageError where the options hold a rule that does not exist, or ask for one that is not to be asked for.
+void check_rule_names(const Options& options);
 
 /// Applies every rule that is not held, each as often as it matches; counts go to `fired`.
 Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,

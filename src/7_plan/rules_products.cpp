@@ -117,8 +117,7 @@ bool quantizes(const RuleContext& c) {
 
 bool finds_greatest(const RuleContext& c) {
   const StepOp& p = c.op("p");
-  return is_streamed(c.weights, p) && c.value("x").shape.rows == 1 && absent(p.parts.residual) &&
-         c.value("logits") == p.result;
+  return is_streamed(c.weights, p) && c.value("x").shape.rows == 1 && absent(p.parts.residual);
 }
 StepOp with_choice(const RuleContext& c) {
   StepOp fused = c.op("p");
@@ -126,6 +125,41 @@ StepOp with_choice(const RuleContext& c) {
   fused.members = {member(c.op("p")), member(c.op("g"))};
   fused.members[0].parts = {};
   fused.result = {};
+  return fused;
+}
+
+// post norm: every block of a product makes the sum that it reads, of a norm and what the layer carries on.
+
+bool makes_sum(const RuleContext& c) {
+  const StepOp &n = c.op("n"), &p = c.op("p");
+  const bool gated = p.fused == Fused::GatedProduct;
+  const bool streamed = p.fused == Fused::Choice ? is_streamed(c.weights, p) : is_streamed(c.weights, p.members[0]);
+  return streamed && n.result.shape.rows == 1 && !n.has(OptionKey::Width) && !absent(n.parts.residual) &&
+         c.value("w").kind == Ref::Kind::Weight && absent(p.parts.post) &&
+         streams_post_norm(n.result.shape.columns, gated);
+}
+StepOp with_sum(const RuleContext& c) {
+  const StepOp& n = c.op("n");
+  StepOp p = c.op("p");
+  p.parts.post = c.value("w");
+  p.parts.post_epsilon = n.option(OptionKey::Epsilon);
+  p.parts.carried = n.parts.residual;
+  p.parts.sum = n.result;
+  p.operands.back() = c.value("x");
+  return p;
+}
+
+// chain: a product and what reads its result, in one launch whose blocks hand the result to each other. Not unless it
+// is asked for: what a launch costs, the hand-over costs as well (docs/performance.md).
+
+bool links(const RuleContext& c) { return chains(c, c.op("p"), c.op("next")); }
+StepOp chained(const RuleContext& c) {
+  StepOp fused = c.op("next");
+  fused.fused = Fused::Chain;
+  fused.parts = {};
+  fused.operands = {};
+  fused.result = {};
+  fused.members = {c.op("p"), c.op("next")};
   return fused;
 }
 
@@ -149,8 +183,16 @@ constexpr std::array kRules = {
          "a launch, and the normed array written and read"},
     Rule{"quantize", "p:matrix product(W, x)", quantizes, with_quantization, "product",
          "a launch, and the quantized array written and read"},
-    Rule{"choice", "p:matrix product(W, x); g:greatest(logits)", finds_greatest, with_choice, "streamed_choice",
-         "a launch, and the logits read"},
+    Rule{"choice", "p:matrix product(W, x) -> logits; g:greatest(logits)", finds_greatest, with_choice,
+         "streamed_choice", "a launch, and the logits read"},
+    Rule{"post norm", "n:rms norm(x, w) -> y; p:products(y)", makes_sum, with_sum, "post_normed_products", "a launch"},
+    Rule{"post norm", "n:rms norm(x, w) -> y; p:gated product(y)", makes_sum, with_sum, "post_normed_gated_product",
+         "a launch"},
+    Rule{"post norm", "n:rms norm(x, w) -> y; p:choice(W, y)", makes_sum, with_sum, "post_normed_choice", "a launch"},
+    Rule{"chain", "p:matrix product(W, x) -> y; next:gated product(y)", links, chained, "chained_gated_product",
+         "a launch", true},
+    Rule{"chain", "p:matrix product(W, x) -> y; next:products(y)", links, chained, "chained_products", "a launch",
+         true},
 };
 
 }  // namespace

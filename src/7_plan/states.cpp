@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "7_plan/step.h"
+#include "7_plan/streamed.h"
 #include "7_plan/tensor_attention.h"
 #include "lane/error.h"
 
@@ -63,6 +64,23 @@ void add_arrivals(States& result, const StepGraph& graph) {
   result.stride = aligned(result.states.back().offset + result.states.back().bytes);
 }
 
+/// Room for the widest sum of a product and something else.
+void add_links(States& result, const StepGraph& graph) {
+  int64_t columns = 0;
+  for (const Op& op : graph.ops)
+    if (op.kind == OpKind::Sum) columns = std::max(columns, graph.value(op.result).shape.columns);
+  if (columns == 0) return;
+  result.links = int(result.states.size());
+  for (int i = 0; i < kLinks; i++) {
+    result.states.push_back({.name = fmt::format("link_{}", i),
+                             .offset = result.stride,
+                             .bytes = uint64_t(columns) * sizeof(float),
+                             .shape = {1, 1, columns},
+                             .type = "f32"});
+    result.stride = aligned(result.states.back().offset + result.states.back().bytes);
+  }
+}
+
 }  // namespace
 
 std::pair<std::string, int> split_sequence(const std::string& name) {
@@ -99,6 +117,7 @@ States place_states(const Cut& cut, const StepGraph& graph, const Options& optio
     result.states.push_back(state);
   }
   if (can_attend_on_tensor_cores(options, chip)) add_arrivals(result, graph);
+  if (can_chain(options, chip)) add_links(result, graph);
   return result;
 }
 

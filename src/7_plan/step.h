@@ -48,19 +48,23 @@ enum class Fused {
   Convolution,
   Delta,
   DeltaChunk,
-  Choice
+  Choice,
+  Chain
 };
 
 /// What fusion adds to a product of a matrix, or (the residual) to an rms norm: absent where the Ref is of Kind::None.
 struct Parts {
-  Ref norm;               // weight of an rms norm of the activations
-  double epsilon = 0;     // of that norm
-  Ref bias, residual;     // added to the result in this order
+  Ref norm;            // weight of an rms norm of the activations
+  double epsilon = 0;  // of that norm
+  Ref bias, residual;  // added to the result in this order
+  // The vector is a sum that the product's own blocks make: post and post_epsilon are the norm of x in it.
+  Ref post, carried, sum;
+  double post_epsilon = 0;
   bool prepares = false;  // the product's own blocks quantize its activations
   bool grouped = false;   // a product of chosen experts goes by expert, not by choice
   bool any() const {
-    return prepares || grouped || norm.kind != Ref::Kind::None || bias.kind != Ref::Kind::None ||
-           residual.kind != Ref::Kind::None;
+    return prepares || grouped || post.kind != Ref::Kind::None || norm.kind != Ref::Kind::None ||
+           bias.kind != Ref::Kind::None || residual.kind != Ref::Kind::None;
   }
 };
 
@@ -87,6 +91,7 @@ struct Step {
   std::vector<State> states;
   uint64_t state_stride = 0;
   int arrivals = -1;  // as in States
+  int links = -1;
   std::vector<StepOp> ops;
 };
 
@@ -106,7 +111,9 @@ struct States {
   uint64_t stride = 0;
   std::map<ValueId, StatePlace> of_value;
   int arrivals = -1;  // of `states`: the counters of split attention, zero between launches; -1: none are needed
+  int links = -1;     // the first of kLinks: what the blocks of chained products hand each other; +0 between steps
 };
+constexpr int kLinks = 3;
 States place_states(const Cut& cut, const StepGraph& graph, const Options& options, const Chip& chip);
 
 }  // namespace lane

@@ -17,9 +17,16 @@ bool is_tiled(const Lowering& to, const std::vector<const StepOp*>& products, co
 bool shares_floats(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated);
 /// Whether the kernels norm an input of so many columns themselves.
 bool streams_norm(int64_t columns);
+/// Whether the kernels make a sum of so many columns themselves, of a norm and what is added to it.
+bool streams_post_norm(int64_t columns, bool gated);
 /// Whether one launch computes the products, of one vector.
 bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products);
 /// Whether one launch computes both products and their gate.
 bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of);
+
+/// Whether a launch may compute a product and, of its result, gate and up, or products (ops/chained_products.cuh): in a
+/// step of one token.
+bool can_chain(const Options& options, const Chip& chip);
+bool chains(const RuleContext& c, const StepOp& product, const StepOp& next);
 
 }  // namespace lane

@@ -105,6 +105,7 @@ Registry make_registry() {
   add_int8x2_products_of_small_blocks(registry);
   add_int8x2_products_of_super_blocks(registry);
   add_streamed_products(registry);
+  add_chained_products(registry);
   add_tiled_products(registry);
   add_batched_products(registry);
   return registry;

@@ -68,6 +68,7 @@ void add_float_products_of_super_blocks(Registry& registry);
 void add_int8x2_products_of_small_blocks(Registry& registry);
 void add_int8x2_products_of_super_blocks(Registry& registry);
 void add_streamed_products(Registry& registry);
+void add_chained_products(Registry& registry);
 void add_tiled_products(Registry& registry);
 void add_batched_products(Registry& registry);
 

@@ -85,6 +85,7 @@ struct ScheduleExecutor::Memory {
   uint64_t state_stride = 0;
   Bytes state;
   std::vector<int> next_tokens, next_positions;
+  std::vector<State> links;
 };
 
 namespace {
@@ -180,6 +181,9 @@ ScheduleExecutor::Outcome ScheduleExecutor::run(const Schedule& schedule, const 
     for (const Arg& arg : launch.args) values.push_back(std::visit(value_of, arg));
     registered_kernel(registered_name(launch)).launch(launch.grid, launch.block, launch.shared_bytes, values.data());
   }
+  memory_->links.clear();
+  for (const State& state : schedule.states)
+    if (state.name.starts_with("link_")) memory_->links.push_back(state);
   expect_success(cudaDeviceSynchronize());
   memory_->next_tokens = step.tokens.values();
   memory_->next_positions = step.positions.values();
@@ -192,7 +196,9 @@ const std::vector<int>& ScheduleExecutor::next_positions() const { return memory
 std::vector<uint8_t> ScheduleExecutor::state(int slot) const {
   const std::vector<uint8_t> all = memory_->state->values();
   const auto first = all.begin() + ptrdiff_t(uint64_t(slot) * memory_->state_stride);
-  return {first, first + ptrdiff_t(memory_->state_stride)};
+  std::vector<uint8_t> state(first, first + ptrdiff_t(memory_->state_stride));
+  for (const State& link : memory_->links) std::fill_n(state.begin() + ptrdiff_t(link.offset), link.bytes, uint8_t(0));
+  return state;
 }
 
 }  // namespace lane::test

@@ -33,7 +33,7 @@ class ScheduleExecutor {
   /// What the last step left for the next one: the tokens and positions it advanced to.
   const std::vector<int>& next_tokens() const;
   const std::vector<int>& next_positions() const;
-  /// The bytes of one slot's state.
+  /// The bytes of one slot's state; of links (note [links]) zeros, since a step leaves nothing there for the next one.
   std::vector<uint8_t> state(int slot) const;
 
  private:

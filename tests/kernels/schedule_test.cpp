@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "kernels/batch_as_alone.h"
 #include "kernels/compiled_case.h"
@@ -16,10 +17,12 @@ namespace {
 constexpr int64_t kContext = 64;
 constexpr double kTolerance = 1e-3, kTie = 1e-3;
 
-Options options_of(Activations activations, const std::vector<std::string>& hold, bool stream) {
+Options options_of(Activations activations, const std::vector<std::string>& hold, bool stream,
+                   const std::vector<std::string>& fuse) {
   Options options;
   options.activations = activations;
   options.hold = hold;
+  options.fuse = fuse;
   options.stream = stream;
   options.ctx = kContext;
   options.kv = KvType::F32;
@@ -28,8 +31,9 @@ Options options_of(Activations activations, const std::vector<std::string>& hold
 /// Streams matrices only where asked to, on every chip alike.
 struct Compiled : CompiledCase {
   Compiled(const std::string& name, const std::vector<Form>& forms, Activations activations = Activations::F32,
-           const std::vector<std::string>& hold = {}, bool stream = false, const Chip& chip = device_chip())
-      : CompiledCase(name, forms, options_of(activations, hold, stream), chip) {}
+           const std::vector<std::string>& hold = {}, bool stream = false, const Chip& chip = device_chip(),
+           const std::vector<std::string>& fuse = {})
+      : CompiledCase(name, forms, options_of(activations, hold, stream, fuse), chip) {}
 };
 
 /// The logits of one position against the oracle's.
@@ -175,10 +179,15 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenSchedule, testing::ValuesIn(case_names()), t
 /// Matrices repacked and streamed, where the case has such.
 class StreamedSchedule : public testing::TestWithParam<std::string> {
  protected:
-  static Compiled streamed(const std::vector<Compiled::Form>& forms, const std::vector<std::string>& hold = {}) {
-    return Compiled(GetParam(), forms, Activations::Int8x2, hold, true);
+  static Compiled streamed(const std::vector<Compiled::Form>& forms, const std::vector<std::string>& hold = {},
+                           const std::vector<std::string>& fuse = {}) {
+    return Compiled(GetParam(), forms, Activations::Int8x2, hold, true, device_chip(), fuse);
   }
 };
+
+/// The cases whose layers have nothing to chain: norms behind products, experts, fused q/k/v and gate/up.
+const std::set<std::string> kUnchained = {"gemma3-q4_k_m", "gptoss-mxfp4",    "mixtral-q4_k_m",
+                                          "phi3-q4_k_m",   "qwen3moe-q4_k_m", "qwen3next-q4_k_m"};
 
 bool launches(const Schedule& schedule, std::string_view prefix) {
   return std::any_of(schedule.launches.begin(), schedule.launches.end(),
@@ -201,6 +210,45 @@ TEST_P(StreamedSchedule, PrefillsAsItDecodes) {
   expect_chunks_as_decoded(streamed(has_float_weights(GetParam()) ? kWithShortChunks : kWithChunks));
 }
 TEST_P(StreamedSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(streamed(kWithBatch)); }
+
+/// Two schedules of one decode step: the same bits in the logits and the state, step after step.
+void expect_same_decode(const Compiled& a, const Compiled& b) {
+  ScheduleExecutor one(a.checkpoint, a.weights, a.schedules[0].state_stride, 1);
+  ScheduleExecutor other(b.checkpoint, b.weights, b.schedules[0].state_stride, 1);
+  const std::vector<int> ids = a.all_ids();
+  for (int position = 0; position < 8; position++) {
+    const std::vector<int> token{ids[size_t(position)]};
+    const auto left = one.run(a.schedules[0], token, {position}, {0});
+    const auto right = other.run(b.schedules[0], token, {position}, {0});
+    ASSERT_EQ(std::memcmp(left.logits.data(), right.logits.data(), left.logits.size() * sizeof(float)), 0) << position;
+    const std::vector<uint8_t> ours = one.state(0), theirs = other.state(0);
+    const size_t shared = std::min(ours.size(), theirs.size());  // links come last
+    ASSERT_EQ(std::memcmp(ours.data(), theirs.data(), shared), 0) << position;
+  }
+}
+
+/// Chained launches, where two of a step can be: the bits of the launches apart, step after step.
+TEST_P(StreamedSchedule, ChainsWithTheBitsOfLaunchesApart) {
+  const Compiled chained = streamed(kDecode, {}, {"chain"}), apart = streamed(kDecode);
+  if (!launches(chained.schedules[0], "chained_")) {
+    EXPECT_TRUE(kUnchained.contains(GetParam()));
+    return;
+  }
+  EXPECT_LT(chained.schedules[0].launches.size(), apart.schedules[0].launches.size());
+  expect_same_decode(chained, apart);
+}
+
+class PostNorms : public StreamedSchedule {};
+/// Norms behind products, made by the blocks that read them: the bits of the norms apart.
+TEST_P(PostNorms, AreThoseOfLaunchesApart) {
+  const Compiled fused = streamed(kDecode), apart = streamed(kDecode, {"post norm"});
+  ASSERT_TRUE(launches(fused.schedules[0], "post_normed_products") &&
+              launches(fused.schedules[0], "post_normed_gated_product") &&
+              launches(fused.schedules[0], "post_normed_choice"));
+  EXPECT_FALSE(launches(fused.schedules[0], "rms_norm") || launches(apart.schedules[0], "post_normed_"));
+  expect_same_decode(fused, apart);
+}
+INSTANTIATE_TEST_SUITE_P(All, PostNorms, testing::Values("gemma3-q4_k_m"), test_name);
 
 /// One token streams; several share kernels of their own, one family for quantized vectors, one for floats.
 TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {

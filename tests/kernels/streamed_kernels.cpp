@@ -2,6 +2,7 @@
 #include "kernels/registered.h"
 #include "layout/all.cuh"
 #include "layout/row_lookup.cuh"
+#include "ops/post_normed_products.cuh"
 #include "ops/streamed_product.cuh"
 
 namespace lane::test {
@@ -29,6 +30,17 @@ template <class L, class Last, int Columns, int Words>
 void add_products(Registry& registry, std::string_view l, std::string_view last) {
   registry["streamed_products" + arguments({l, l, last}, Columns, Words)] =
       registered(program::streamed_products<L, L, Last, Columns, Words>);
+}
+
+/// What a layer with norms behind its products launches.
+template <class L, class Last, int Words>
+void add_post_normed(Registry& registry, std::string_view l, std::string_view last) {
+  registry["post_normed_products" + arguments({l, l, last}, 256, Words)] =
+      registered(program::post_normed_products<L, L, Last, 256, Words>);
+  registry["post_normed_gated_product" + arguments({l}, 256, Words)] =
+      registered(program::post_normed_gated_product<L, 256, Words>);
+  registry["post_normed_choice" + arguments({last}, 256, Words)] =
+      registered(program::post_normed_choice<Last, 256, Words>);
 }
 
 /// What a layer of one format launches.
@@ -61,6 +73,8 @@ void add_streamed_products(Registry& registry) {
   add_layer<program::RepackedQ5_K, 2>(registry, "Q5_K");
   add_products<RepackedQ4_K, RepackedQ6_K, 256, 2>(registry, "Q4_K", "Q6_K");
   add_product<RepackedQ8_0, 128, 2>(registry, "Q8_0");
+  add_post_normed<RepackedQ4_K, RepackedQ4_K, 2>(registry, "Q4_K", "Q4_K");
+  add_post_normed<RepackedQ4_K, RepackedQ6_K, 2>(registry, "Q4_K", "Q6_K");
 }
 
 }  // namespace lane::test

@@ -26,9 +26,10 @@ struct Planned {
   Schedule schedule;
 
   explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
-                   const std::vector<std::string>& hold = {}, KvType kv = KvType::F16,
-                   std::string_view chip = "sm_90") {
+                   const std::vector<std::string>& hold = {}, KvType kv = KvType::F16, std::string_view chip = "sm_90",
+                   const std::vector<std::string>& fuse = {}) {
     options.ctx = 64;
+    options.fuse = fuse;
     options.activations = Activations::F32;
     options.hold = hold;
     options.kv = kv;
@@ -225,6 +226,16 @@ TEST(Plan, AChunksHeadIsOfAnyOfItsRows) {
   EXPECT_FALSE(head_of(Planned("llama-f32", FormKind::Batch, 2).schedule));
   const Planned sound("llama-f32", FormKind::Prefill, 8);
   const Head head = *head_of(sound.schedule);
+TEST(Plan, RefusesRulesThatAreNot) {
+  expect_error<UsageError>("--hold 'gates': no such rule; accepted are 'bias', ",
+                           [] { Planned("llama-f32", FormKind::Decode, 1, {"gates"}); });
+  const auto with = [](const std::string& rule) {
+    Planned("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_90", {rule});
+  };
+  with("chain");
+  expect_error<UsageError>("--fuse 'gate': no such rule; accepted are 'chain'", [&] { with("gate"); });
+}
+
   EXPECT_EQ(sound.schedule.buffers[size_t(head.buffer)].bytes, 8 * head.row_bytes);
   EXPECT_LT(head.first, head.end);
   const auto damaged = [&](const std::string& words, const std::function<void(std::vector<Launch>&)>& damage) {

@@ -1,0 +1,154 @@
+// Chained products against the launches that they stand for, bit for bit, on the host chip or on a GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/repacked_matrix.h"
+#include "layout/all.cuh"
+#include "ops/chained_products.cuh"
+
+namespace lane::test {
+namespace {
+
+constexpr int kGrid = 5, kSharedLimit = 200 * 1024;
+constexpr float kEpsilon = 1e-6f;
+
+/// y = W x + bias + residual, alone; what the second stage reads.
+template <class L, int Columns, int Words>
+struct First {
+  First(FormatId id, int row_count, bool zero)
+      : rows(row_count),
+        matrix(id, rows, Columns, 3),
+        x(zero ? std::vector<float>(Columns) : random_floats(Columns, 4)),
+        bias(zero ? std::vector<float>(size_t(rows)) : random_floats(size_t(rows), 5)),
+        residual(zero ? std::vector<float>(size_t(rows)) : random_floats(size_t(rows), 6)),
+        norm(random_floats(size_t(rows), 7)),
+        y(size_t(rows)) {
+    const StreamedMatrix shape{L::kBytes256, rows};
+    const StreamedGeometry g = streamed_geometry(Columns, &shape, 1, false, Words, kGrid, kSharedLimit);
+    const float* none = nullptr;
+    run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(g.grid)), g.threads, g.shared_bytes, y.data(),
+               matrix.repacked.data(), x.data(), none, 0.f, bias.data(), residual.data(), rows,
+               g.share[0].rows_per_block, g.share[0].ring);
+  }
+  int rows;
+  Matrix<L> matrix;
+  DeviceArray<float> x, bias, residual, norm, y;
+};
+
+bool same_bits(const DeviceArray<float>& a, const DeviceArray<float>& b) {
+  const std::vector<float> left = a.values(), right = b.values();
+  return left.size() == right.size() && memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
+/// Launches take turns with two links: each leaves the other's +0, and its own full.
+struct Links {
+  explicit Links(int columns) : link{DeviceArray<float>(size_t(columns)), DeviceArray<float>(size_t(columns))} {
+    for (const DeviceArray<float>& l : link) expect_success(cudaMemset(l.data(), 0, size_t(columns) * sizeof(float)));
+  }
+  static bool empty(const DeviceArray<float>& l) {
+    const std::vector<float> values = l.values();
+    return std::all_of(values.begin(), values.end(), [](float v) { return v == 0 && !std::signbit(v); });
+  }
+  void expect_turn(int turn) const {
+    EXPECT_TRUE(empty(link[1 - turn]));
+    for (const float v : link[turn].values()) ASSERT_TRUE(v != 0 || std::signbit(v));
+  }
+  DeviceArray<float> link[2];
+};
+
+template <class L, int Columns, int Words, class M, int Hidden, int MWords, int SlotRows>
+void expect_gated(FormatId first_id, FormatId id, int rows, bool zero = false) {
+  SCOPED_TRACE(format(first_id).name);
+  const First<L, Columns, Words> first(first_id, Hidden, zero);
+  const Matrix<M> gate(id, rows, Hidden, 8), up(id, rows, Hidden, 9);
+  const StreamedMatrix y_shape{L::kBytes256, Hidden}, shape{M::kBytes256, rows};
+  const StreamedGeometry alone = streamed_geometry(Hidden, &shape, 1, true, MWords, kGrid, kSharedLimit);
+  const DeviceArray<float> expected{size_t(rows)}, out{size_t(rows)}, y{size_t(Hidden)};
+  run_kernel(streamed_gated_product<M, Hidden, MWords>, dim3(unsigned(alone.grid)), alone.threads, alone.shared_bytes,
+             expected.data(), gate.repacked.data(), up.repacked.data(), first.y.data(), first.norm.data(), kEpsilon, 1,
+             rows, alone.share[0].rows_per_block, alone.share[0].ring);
+  const ChainedStage stage{Columns, Words, false, &y_shape, 1}, next{Hidden, MWords, true, &shape, 1};
+  ASSERT_TRUE(chained_fits(stage, next, kGrid, kSharedLimit));
+  const ChainedGeometry g = chained_geometry(stage, next, kGrid, kSharedLimit);
+  const Links links(Hidden);
+  ASSERT_EQ(g.slot_rows, SlotRows);
+  for (const int turn : {0, 1, 0}) {
+    run_kernel(chained_gated_product<L, Columns, Words, M, Hidden, MWords, SlotRows>, dim3(unsigned(g.grid)), g.threads,
+               g.shared_bytes, out.data(), y.data(), links.link[turn].data(), links.link[1 - turn].data(),
+               first.matrix.repacked.data(), first.x.data(), first.bias.data(), first.residual.data(),
+               g.first_rows_per_block, gate.repacked.data(), up.repacked.data(), first.norm.data(), kEpsilon, 1, rows,
+               g.second[0].rows_per_block, g.ring, g.slot_bytes, g.vector_bytes, g.sums);
+    EXPECT_TRUE(same_bits(y, first.y));
+    EXPECT_TRUE(same_bits(out, expected));
+    links.expect_turn(turn);
+  }
+}
+
+TEST(ChainedProducts, GateWhatTheLaunchesApartGate) {
+  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2, 4>(FormatId::Q4_K, FormatId::Q4_K, 90);
+  expect_gated<RepackedQ6_K, 256, 1, RepackedQ5_0, 128, 1, 4>(FormatId::Q6_K, FormatId::Q5_0, 33);
+  expect_gated<RepackedQ8_0, 1152, 2, RepackedBF16, 256, 0, 2>(FormatId::Q8_0, FormatId::BF16, 301);  // slots of 2 rows
+  expect_gated<RepackedQ4_K, 256, 2, RepackedQ8_0, 128, 2, 4>(FormatId::Q4_K, FormatId::Q8_0, 3);     // idle blocks
+}
+TEST(ChainedProducts, HandOnZeros) {
+  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2, 4>(FormatId::Q4_K, FormatId::Q4_K, 90, true);
+}
+
+TEST(ChainedProducts, ComputeThreeMatricesOfWhatTheyMade) {
+  constexpr int kHidden = 256, kColumns = 1280;
+  const First<RepackedQ6_K, kColumns, 2> first(FormatId::Q6_K, kHidden, false);
+  const Matrix<RepackedQ4_K> q(FormatId::Q4_K, 64, kHidden, 3), k(FormatId::Q4_K, 16, kHidden, 4);
+  const Matrix<RepackedQ6_K> v(FormatId::Q6_K, 17, kHidden, 5);
+  const DeviceArray<float> bias(random_floats(97, 9)), expected{size_t(97)}, out{size_t(97)}, y{size_t(kHidden)};
+  const StreamedMatrix y_shape{RepackedQ6_K::kBytes256, kHidden};
+  const StreamedMatrix shapes[] = {
+      {RepackedQ4_K::kBytes256, 64}, {RepackedQ4_K::kBytes256, 16}, {RepackedQ6_K::kBytes256, 17}};
+  const StreamedGeometry alone = streamed_geometry(kHidden, shapes, 3, false, 2, kGrid, kSharedLimit);
+  const auto& s = alone.share;
+  run_kernel(streamed_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kHidden, 2>, dim3(unsigned(alone.grid)),
+             alone.threads, alone.shared_bytes, expected.data(), expected.data() + 64, expected.data() + 80,
+             q.repacked.data(), k.repacked.data(), v.repacked.data(), first.y.data(), first.norm.data(), kEpsilon,
+             bias.data(), bias.data() + 64, bias.data() + 80, 64, 16, 17, s[0].blocks, s[1].blocks, s[2].blocks,
+             s[0].rows_per_block, s[1].rows_per_block, s[2].rows_per_block, s[0].ring, s[1].ring, s[2].ring);
+  const ChainedStage stage{kColumns, 2, false, &y_shape, 1}, next{kHidden, 2, false, shapes, 3};
+  ASSERT_TRUE(chained_fits(stage, next, kGrid, kSharedLimit));
+  const ChainedGeometry g = chained_geometry(stage, next, kGrid, kSharedLimit);
+  ASSERT_EQ(g.slot_rows, 2);
+  const Links links(kHidden);
+  for (const int turn : {0, 1}) {
+    run_kernel(chained_products<RepackedQ6_K, kColumns, 2, RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kHidden, 2, 2>,
+               g.grid, g.threads, g.shared_bytes, out.data(), out.data() + 64, out.data() + 80, y.data(),
+               links.link[turn].data(), links.link[1 - turn].data(), first.matrix.repacked.data(), first.x.data(),
+               first.bias.data(), first.residual.data(), g.first_rows_per_block, q.repacked.data(), k.repacked.data(),
+               v.repacked.data(), first.norm.data(), kEpsilon, bias.data(), bias.data() + 64, bias.data() + 80, 64, 16,
+               17, g.second[0].blocks, g.second[1].blocks, g.second[2].blocks, g.second[0].rows_per_block,
+               g.second[1].rows_per_block, g.second[2].rows_per_block, g.ring, g.slot_bytes, g.vector_bytes, g.sums);
+    EXPECT_TRUE(same_bits(y, first.y));
+    EXPECT_TRUE(same_bits(out, expected));
+    links.expect_turn(turn);
+  }
+}
+
+TEST(ChainedGeometry, FitsTheChipAndRefusesWhatItCannotChain) {
+  constexpr int kLimit = 227 * 1024;
+  for (const int hidden : {896, 2048, 4096})
+    for (const int inner : {896, 4864, 8192, 14336}) {
+      const StreamedMatrix y{210, hidden}, next{144, 14336};
+      const ChainedStage first{inner, 2, false, &y, 1}, second{hidden, 2, true, &next, 1};
+      ASSERT_TRUE(chained_fits(first, second, 132, kLimit)) << inner << " to " << hidden;
+      const ChainedGeometry g = chained_geometry(first, second, 132, kLimit);
+      EXPECT_EQ(g.grid, 132);
+      EXPECT_LE(g.shared_bytes + chained_static_bytes(g.threads / 32), kLimit / 2) << inner << " to " << hidden;
+    }
+  const StreamedMatrix y{144, 8192}, next{144, 28672};
+  const ChainedStage wide{28672, 2, false, &y, 1}, gated{8192, 2, true, &next, 1};
+  EXPECT_FALSE(chained_fits(wide, gated, 132, kLimit));  // 28 warps and 16
+  const StreamedMatrix floats{512, 4096};
+  const ChainedStage long_floats{14336, 0, false, &floats, 1}, short_floats{4096, 0, true, &floats, 1};
+  EXPECT_FALSE(chained_fits(long_floats, short_floats, 132, kLimit));  // no room for two slots a warp
+}
+
+}  // namespace
+}  // namespace lane::test
