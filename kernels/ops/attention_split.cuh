@@ -259,25 +259,72 @@ __device__ __forceinline__ float turned_value(const float* x, int i, const float
   return turns ? own * turn.x + (second ? beside : -beside) * turn.y : own;
 }
 
-/// The token's queries, and its key and value where `own`, into shared memory; heads normed where they have norms.
+/// A lane's weights of the heads' norms, on their way before the producer has ended.
 template <class S>
-__device__ __forceinline__ void read_token(const SplitToken& token, bool own, const SplitShared<S>& shared) {
+struct SplitNorms {
+  static constexpr int kEach = (S::kWidth + 31) / 32;
+  float q[kEach] = {}, k[kEach] = {};
+
+  __device__ __forceinline__ void read(const float* q_norm, const float* k_norm) {
+    read_into(q, q_norm);
+    read_into(k, k_norm);
+  }
+  __device__ __forceinline__ void read_into(float (&weights)[kEach], const float* norm) const {
+    LANE_UNROLL
+    for (int e = 0; e < kEach; e++) {
+      const int i = lane_index() + 32 * e;
+      weights[e] = norm && i < S::kWidth ? __ldg(norm + i) : 1.f;
+    }
+  }
+};
+
+/// A head, by one warp, normed in place.
+template <class S>
+__device__ __forceinline__ void norm_head(float* x, const SplitNorms<S>& norms, bool query, float epsilon) {
+  float held[SplitNorms<S>::kEach], squares = 0;
+  LANE_UNROLL
+  for (int e = 0; e < SplitNorms<S>::kEach; e++) {
+    const int i = lane_index() + 32 * e;
+    held[e] = i < S::kWidth ? x[i] : 0.f;
+    squares = fmaf(held[e], held[e], squares);
+  }
+  const float factor = rsqrtf(warp_sum(squares) / static_cast<float>(S::kWidth) + epsilon);
+  LANE_UNROLL
+  for (int e = 0; e < SplitNorms<S>::kEach; e++) {
+    const int i = lane_index() + 32 * e;
+    if (i < S::kWidth) x[i] = held[e] * (factor * (query ? norms.q[e] : norms.k[e]));
+  }
+}
+
+/// The token's queries, and its key and value where `own`, into shared memory: all of a thread's reads before its first
+/// store. Heads are normed where they have norms.
+template <class S>
+__device__ __forceinline__ void read_token(const SplitToken& token, bool own, const SplitNorms<S>& norms,
+                                           const SplitShared<S>& shared) {
   constexpr int kQueries = S::kHeads * S::kWidth / 4, kKey = kQueries + S::kWidth / 4, kAll = kKey + S::kValueWidth / 4;
+  constexpr int kReads = (kAll + S::kThreads - 1) / S::kThreads;
+  const int count = own ? kAll : kQueries;
   float4* to = reinterpret_cast<float4*>(shared.vectors);
-  LANE_KEEP_LOOP
-  for (int i = threadIdx.x; i < (own ? kAll : kQueries); i += S::kThreads) {
+  float4 read[kReads];
+  LANE_UNROLL
+  for (int r = 0; r < kReads; r++) {
+    const int i = static_cast<int>(threadIdx.x) + r * S::kThreads;
     const float* from = i < kQueries ? token.q : i < kKey ? token.k : token.v;
-    to[i] = __ldcg(reinterpret_cast<const float4*>(from) + (i < kQueries ? i : i < kKey ? i - kQueries : i - kKey));
+    const int at = i < kQueries ? i : i < kKey ? i - kQueries : i - kKey;
+    if (i < count) read[r] = __ldcg(reinterpret_cast<const float4*>(from) + at);
+  }
+  LANE_UNROLL
+  for (int r = 0; r < kReads; r++) {
+    const int i = static_cast<int>(threadIdx.x) + r * S::kThreads;
+    if (i < count) to[i] = read[r];
   }
   __syncthreads();
   if (!token.q_norm && !token.k_norm) return;
   LANE_KEEP_LOOP
   for (int h = warp_index(); h < S::kHeads + own; h += S::kWarps) {
-    const float* norm = h < S::kHeads ? token.q_norm : token.k_norm;
-    float *x = shared.vectors + h * S::kWidth, squares = 0;
-    for (int i = lane_index(); i < S::kWidth; i += 32) squares += x[i] * x[i];
-    const float factor = rsqrtf(warp_sum(squares) / static_cast<float>(S::kWidth) + token.epsilon);
-    for (int i = lane_index(); norm && i < S::kWidth; i += 32) x[i] *= factor * norm[i];
+    const bool query = h < S::kHeads;
+    if (!(query ? token.q_norm : token.k_norm)) continue;
+    norm_head(shared.vectors + h * S::kWidth, norms, query, token.epsilon);
   }
   __syncthreads();
 }
@@ -285,6 +332,7 @@ __device__ __forceinline__ void read_token(const SplitToken& token, bool own, co
 /// The queries as fragments of A: lane 4 g + c's columns of piece j are 8 (c + 4 j) to 8 (c + 4 j) + 7 of head g.
 template <class S>
 __device__ __forceinline__ void make_fragments(const SplitToken& token, const SplitShared<S>& shared, float scale) {
+  // Unrolled, this loop and the next one took longer: see note [short code].
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < S::kKeyPieces * 64; i += S::kThreads) {
     const int g = i % 32 / 4, column = 8 * (i % 4 + i / 64 * 4) + i / 32 % 2 * 4;
@@ -352,6 +400,8 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < turned; i += S::kThreads)
     shared.pairs[i] = __ldg(rotary + static_cast<int64_t>(position) * turned + i);
+  SplitNorms<S> norms;
+  if (q_norm || k_norm) norms.read(q_norm, k_norm);
   await_producer();
 
   const SplitToken token{q + (sequence * heads + first_head) * Width,
@@ -365,7 +415,7 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
                          neighbours};
   const bool owner = split == range.active - 1;
   const AttentionScore rule{scale, limit};
-  read_token(token, owner && k, shared);
+  read_token(token, owner && k, norms, shared);
   make_fragments(token, shared, rule.query_scale());
   if (owner) make_own_row(token, at, shared, first_head % heads_per_group == 0);
   __syncthreads();
