@@ -41,7 +41,14 @@ struct State {
 
 /// Integers that change from step to step, read from device memory: the program writes them once, the step advances
 /// them itself.
-enum class Io { Tokens /* [T] */, Positions /* [S] */, Slots /* [S] */, Next /* [S] */ };
+enum class Io {
+  Tokens,     // [T]
+  Positions,  // [S]
+  Slots,      // [S]
+  Next,       // [S]
+  Turns,      // [S]: steps of as many sequences that have ended
+  Shown       // in host memory, what they chose: kernels/ops/shown.cuh
+};
 /// What leaves the step: float32 logits, [rows][vocabulary].
 struct LogitsArg {
   uint64_t byte_offset = 0;
@@ -80,6 +87,8 @@ struct Kernel {
   std::string_view parameters;
   /// It reads a few rows of its matrices, not all.
   bool gathers = false;
+  /// Its blocks wait for each other: all of a launch's must be resident at once.
+  bool meets = false;
 };
 std::span<const Kernel> kernels();
 const Kernel& kernel(std::string_view name);
@@ -87,8 +96,6 @@ const Kernel& kernel(std::string_view name);
 struct Launch {
   const Kernel* kernel = nullptr;
   std::vector<std::string> template_arguments;  // "Q4_K", "F16Cache", "8"
-  /// Its blocks wait for each other: all of a launch's must be resident at once.
-  bool meets = false;
   std::vector<std::string> includes;            // kernel files besides the kernel's own: "quant/q4_k.cuh"
   Dim3 grid, block;
   uint32_t shared_bytes = 0;

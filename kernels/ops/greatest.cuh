@@ -3,6 +3,7 @@
 #pragma once
 #include "base/launch.cuh"
 #include "ops/block.cuh"
+#include "ops/shown.cuh"
 
 namespace LANE_NAMESPACE {
 
@@ -46,9 +47,9 @@ __global__ void greatest_parts(float* values, int* indices, const float* x, int 
 
 /// next[row] = the zero-based index of the row's greatest value, the lowest on ties; 0 where no value is a number.
 /// Grid: a block a row. Where `tokens` is not null the step ends here, and the row's sequence moves on: tokens[row] =
-/// next[row], pos[row] += rows_per_sequence.
+/// next[row], pos[row] += rows_per_sequence, and the host is shown the choice (ops/shown.cuh).
 __global__ void greatest(int* next, const float* values, const int* indices, int parts, int* tokens, int* pos,
-                         int rows_per_sequence) {
+                         int rows_per_sequence, int* turns, int* shown) {
   follow_producer();
   __shared__ float scratch_values[kMostWarps];
   __shared__ int scratch_indices[kMostWarps];
@@ -64,6 +65,7 @@ __global__ void greatest(int* next, const float* values, const int* indices, int
   if (!tokens) return;
   tokens[blockIdx.x] = chosen;
   pos[blockIdx.x] += rows_per_sequence;
+  show(chosen, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), turns, shown);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/shown.cuh"
 #include "runtime/generate.h"
 #include "runtime/loader.cuh"
 #include "runtime/matrices.cuh"
@@ -116,7 +117,7 @@ class Engine {
       if (Status s = submit_ahead(); !s.ok()) return s;
     }
     if (Status s = wait(); !s.ok()) return s;
-    *id = latest().out()[rows_[size_t(row)]];
+    *id = latest().chosen[rows_[size_t(row)]];
     if (*id >= 0 && *id < vocabulary_rows()) return {};
     return internal_error("a step chose id " + std::to_string(*id) + "; its logits hold no greatest number");
   }
@@ -152,6 +153,7 @@ class Engine {
  private:
   static constexpr int kAhead = 2;  // steps queued beyond the one whose token is awaited
   static constexpr int kEntries = kAhead + 2;
+  static_assert(unsigned(kEntries) <= kShownSteps, "a step's choice is read before it is written over");
 
   /// Pinned: what one step is fed, and what it chose.
   struct Entry {
@@ -161,11 +163,9 @@ class Engine {
     int* in_tokens() const { return reinterpret_cast<int*>(block.data()); }
     int* in_positions() const { return in_tokens() + tokens; }
     int* in_slots() const { return in_positions() + sequences; }
-    int* out() const { return in_slots() + sequences; }
+    const int* chosen = nullptr;  // a row of shown_
   };
 
-  /// A program holds code for the architectures it was built for: say so before anything is loaded.
-  Status check_device() {
   static const char* advice(cudaError_t error) {
 #if defined(__CUDACC__)
     if (error == cudaErrorCooperativeLaunchTooLarge)
@@ -174,6 +174,8 @@ class Engine {
     return "; build it with nvcc -arch=native";
   }
 
+  /// A program holds code for the architectures it was built for: say so before anything is loaded.
+  Status check_device() {
     int devices = 0;
     if (Status s = cuda_status(cudaGetDeviceCount(&devices), "looking for a GPU"); !s.ok()) return s;
     if (devices == 0) return {kExitEnvironment, "Cuda: found no GPU"};
@@ -201,10 +203,15 @@ class Engine {
     LANE_TRY(device_logits_.allocate(program_.logits_bytes));
     LANE_TRY(io_.allocate(program_.io_bytes));
     LANE_TRY(logits_.allocate(program_.logits_bytes));
+    LANE_TRY(shown_.allocate(kShownSteps * size_t(1 + program_.sequences) * sizeof(int)));
+    LANE_TRY(cudaMemset(io_.data(), 0, program_.io_bytes));
     const Region io{io_.data()};
     const uint64_t sequences = program_.io_tokens_bytes, each = program_.io_sequence_bytes;
     memory_ = {matrices_.fixed(), {state_.data()},      {arena_.data()},         {device_logits_.data()}, io(0),
                io(sequences),     io(sequences + each), io(sequences + 2 * each)};
+    int* shown = reinterpret_cast<int*>(shown_.data());
+    memory_.turns = io(sequences + 3 * each), memory_.shown = shown;
+    memory_.batch_turns = io(sequences + 4 * each), memory_.batch_shown = shown + kShownSteps;
     LANE_TRY(make_entries());
     return make_streams();
   }
@@ -216,7 +223,7 @@ class Engine {
         entry.tokens = std::max(entry.tokens, form.sequences * form.rows);
         entry.sequences = std::max(entry.sequences, form.sequences);
       }
-      LANE_TRY(entry.block.allocate(size_t(entry.tokens + 3 * entry.sequences) * sizeof(int)));
+      LANE_TRY(entry.block.allocate(size_t(entry.tokens + 2 * entry.sequences) * sizeof(int)));
       LANE_TRY(entry.done.create());
     }
     return cudaSuccess;
@@ -340,7 +347,7 @@ class Engine {
       const auto slot = std::find(fed_slots_.begin(), fed_slots_.end(), fed[i].slot);
       if (slot == fed_slots_.end()) return internal_error("a step ran ahead without this sequence");
       rows_.push_back(int(slot - fed_slots_.begin()));
-      if (latest().out()[rows_.back()] != fed[i].token) {
+      if (latest().chosen[rows_.back()] != fed[i].token) {
         return internal_error("a step ran ahead with another id than the one fed");
       }
     }
@@ -354,16 +361,20 @@ class Engine {
   template <class Feed>
   Status queue(int form, const Feed& feed) {
     Entry& entry = entries_[size_t(steps_ % kEntries)];
-    const size_t chosen = size_t(program_.forms[form].sequences) * sizeof(int);
     cudaError_t error = cudaEventSynchronize(entry.done.get());
     if (error == cudaSuccess) error = feed(entry);
     if (error == cudaSuccess) error = run(form);
-    if (error == cudaSuccess) {
-      error = cudaMemcpyAsync(entry.out(), memory_.next, chosen, cudaMemcpyDeviceToHost, main_stream());
-    }
+    entry.chosen = next_shown(program_.forms[form].sequences);
     if (error == cudaSuccess) error = cudaEventRecord(entry.done.get(), main_stream());
     ++steps_;
     return cuda_status(error, "a step");
+  }
+
+  /// Where the step just queued shows what it chooses: steps of one sequence and of several count apart.
+  const int* next_shown(int sequences) {
+    const bool batch = sequences > 1;
+    const int* rows = batch ? memory_.batch_shown : memory_.shown;
+    return rows + shown_steps_[batch]++ % kShownSteps * unsigned(sequences);
   }
 
   cudaError_t feed(const Entry& entry, int tokens, int sequences) {
@@ -414,7 +425,7 @@ class Engine {
   Memory memory_;
   Matrices matrices_;
   DeviceBlock state_, arena_, device_logits_, io_;
-  PinnedBlock logits_;
+  PinnedBlock logits_, shown_;
   std::array<Entry, kEntries> entries_;
   std::vector<Event> events_;
   std::vector<cudaEvent_t> event_handles_;
@@ -426,6 +437,7 @@ class Engine {
   int ahead_ = 0;                  // steps queued and not asked for
   int64_t promised_ = 0;           // further steps, those ahead included, whose tokens will be the device's choices
   uint64_t steps_ = 0;             // queued since the start
+  unsigned shown_steps_[2] = {};   // of them those of one sequence, and of several
   std::vector<int> fed_slots_{0};  // of each row of the latest step
   std::vector<int> rows_{0};       // the row of each token asked for last
 };

@@ -85,6 +85,8 @@ struct Memory {
   int* positions = nullptr;  // where each sequence stands
   int* slots = nullptr;      // which block of state each sequence has
   int* next = nullptr;       // what the step chose
+  // What the host is shown of it (ops/shown.cuh), by steps of one sequence and by steps of several.
+  int *turns = nullptr, *shown = nullptr, *batch_turns = nullptr, *batch_shown = nullptr;
 };
 
 /// The streams of a step, and an event for each launch that another stream waits for.
@@ -222,7 +224,7 @@ struct ProgramInfo {
   int leaving_count;
   const int* leaving_matrices;                  // placements
   uint64_t reserve_bytes;                       // of the device's memory, left free
-  uint64_t io_tokens_bytes, io_sequence_bytes;  // of the tokens' array, and of each of the other three
+  uint64_t io_tokens_bytes, io_sequence_bytes;  // of the tokens' array, and of each of the other five
   bool cuda_graphs;
   /// Asks for the dynamic shared memory that kernels need beyond 48 KiB.
   cudaError_t (*prepare)();

@@ -42,7 +42,7 @@ void add_step_bytes(Residence& r, const std::vector<const Schedule*>& schedules,
   }
   r.state_bytes *= uint64_t(sequences);
   for (const Arena* a : arenas) r.arena_bytes = std::max(r.arena_bytes, a->bytes);
-  r.io_bytes = aligned(uint64_t(tokens) * 4) + 3 * aligned(uint64_t(sequences) * 4);
+  r.io_bytes = aligned(uint64_t(tokens) * 4) + 5 * aligned(uint64_t(sequences) * 4);
 }
 
 /// One line an item: what to make smaller.

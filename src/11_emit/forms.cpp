@@ -51,8 +51,10 @@ struct ArgPrinter {
     return fmt::format("m.state({})", form.schedule.states[size_t(a.state)].offset);
   }
   std::string operator()(const IoArg& a) const {
-    constexpr const char* kNames[] = {"m.tokens", "m.positions", "m.slots", "m.next"};
-    return kNames[int(a.io)];
+    constexpr const char* kNames[] = {"m.tokens", "m.positions", "m.slots", "m.next", "m.turns", "m.shown"};
+    constexpr const char* kOfBatch[] = {"m.tokens", "m.positions",   "m.slots",
+                                        "m.next",   "m.batch_turns", "m.batch_shown"};
+    return (form.schedule.sequences > 1 ? kOfBatch : kNames)[int(a.io)];
   }
   std::string operator()(const LogitsArg& a) const { return fmt::format("m.logits({})", a.byte_offset); }
   std::string operator()(const NullArg&) const { return "nullptr"; }
@@ -167,17 +169,17 @@ std::string head_function(const Form& form, const Lane& lane) {
 
 std::string prepare_function(const Lane& lane) {
   std::map<std::string, uint32_t> most;
+  std::set<std::string> meetings;
   std::string any;
   for (const Form& form : lane.forms) {
-  std::set<std::string> meetings;
     for (const Launch& launch : form.schedule.launches) {
       uint32_t& bytes = most[kernel_name(launch)];
       bytes = std::max(bytes, launch.shared_bytes);
       any = kernel_name(launch);
-    }
-  }
       if (launch.kernel->meets)
         meetings.insert(fmt::format("{}, {}, {}, {}", any, launch.grid.x, launch.block.x, launch.shared_bytes));
+    }
+  }
   std::string text = "/// Fails where the GPU cannot run the kernels.\ninline cudaError_t prepare() {\n";
   text += fmt::format("  LANE_TRY(has_code({}));\n", any);
   const bool overlaps =
@@ -187,9 +189,9 @@ std::string prepare_function(const Lane& lane) {
     if (overlaps || bytes > kUsualSharedBytes)
       text += fmt::format("  LANE_TRY(share_memory({}, {}));\n", kernel, bytes);
   }
+  for (const std::string& meeting : meetings) text += fmt::format("  LANE_TRY(meets({}));\n", meeting);
   return text + "  return cudaSuccess;\n}\n";
 }
-  for (const std::string& meeting : meetings) text += fmt::format("  LANE_TRY(meets({}));\n", meeting);
 
 std::set<std::string> kernel_files(const Lane& lane) {
   std::set<std::string> files;

@@ -171,9 +171,10 @@ constexpr std::array kKernels = {
            "int neighbours, const float* sinks, const int* pos, const int* slots, int64_t state_stride, int sequences, "
            "int groups, int heads_per_group, int splits, float scale, int window, float limit"},
     Kernel{"greatest_parts", "ops/greatest.cuh", "float* values, int* indices, const float* x, int columns"},
-    Kernel{
-        "greatest", "ops/greatest.cuh",
-        "int* next, const float* values, const int* indices, int parts, int* tokens, int* pos, int rows_per_sequence"},
+    Kernel{"greatest", "ops/greatest.cuh",
+           "int* next, const float* values, const int* indices, int parts, int* tokens, int* pos, int "
+           "rows_per_sequence, int* "
+           "turns, int* shown"},
     Kernel{"top_choice", "ops/experts.cuh",
            "int* ids, const float* r, const float* bias, int experts, int count, int groups, int kept, int by"},
     Kernel{
@@ -239,7 +240,7 @@ constexpr std::array kKernels = {
            "float* out, uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, int "
            "count, int channels, int taps, int rows_per_sequence, int run"},
     Kernel{"advance", "ops/advance.cuh",
-           "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence"},
+           "int* tokens, int* pos, const int* next, int sequences, int rows_per_sequence, int* turns, int* shown"},
 };
 
 }  // namespace

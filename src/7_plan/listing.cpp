@@ -15,6 +15,10 @@ std::string_view io_name(Io io) {
       return "slots";
     case Io::Next:
       return "next";
+    case Io::Turns:
+      return "turns";
+    case Io::Shown:
+      return "shown";
   }
   return "";
 }

@@ -159,19 +159,20 @@ void Lowering::add_buffers() {
 /// The step moves on by itself: as it chooses, if it ends with that, or in a last launch.
 void Lowering::add_advance() {
   const StepOp none;
+  const Arg turns = IoArg{Io::Turns, Access::ReadWrite}, shown = IoArg{Io::Shown, Access::Write};
   Launch& last = schedule_.launches.back();
   if (last.kernel->name == "greatest") {
-    const size_t advance = last.args.size() - 3;
-    last.args[advance] = IoArg{Io::Tokens, Access::Write};
-    last.args[advance + 1] = IoArg{Io::Positions, Access::ReadWrite};
-    last.args[advance + 2] = schedule_.rows_per_sequence;
+    last.args.resize(last.args.size() - 5);  // what a choice within a step leaves out
+    last.args.insert(last.args.end(), {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite},
+                                       schedule_.rows_per_sequence, turns, shown});
     return;
   }
   const bool chooses = std::any_of(step_.arrays.begin(), step_.arrays.end(),
                                    [](const StepArray& a) { return a.kind == StepArray::Kind::Next; });
   launch(none, "advance", dim(ceil_div(sequences(), kElementThreads)), dim(kElementThreads),
          {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite},
-          chooses ? Arg(IoArg{Io::Next, Access::Read}) : NullArg{}, sequences(), schedule_.rows_per_sequence});
+          chooses ? Arg(IoArg{Io::Next, Access::Read}) : NullArg{}, sequences(), schedule_.rows_per_sequence, turns,
+          shown});
 }
 
 int Lowering::scratch(const std::string& name, int64_t bytes) {

@@ -20,7 +20,7 @@ int64_t greatest_parts(int64_t columns, const Chip& chip) {
 void lower_greatest_of_parts(Lowering& to, const StepOp& op, int values, int indices, int64_t parts) {
   to.launch(op, "greatest", dim(op.result.shape.elements()), dim(kWarpThreads),
             {to.out(op.result), to.whole(values, Access::Read), to.whole(indices, Access::Read), parts, NullArg{},
-             NullArg{}, int64_t(0)});
+             NullArg{}, int64_t(0), NullArg{}, NullArg{}});
 }
 
 void lower_greatest(Lowering& to, const StepOp& op) {

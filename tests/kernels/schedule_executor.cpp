@@ -9,6 +9,7 @@
 #include "layout/all.cuh"
 #include "layout/repack.cuh"
 #include "ops/position.cuh"
+#include "ops/shown.cuh"
 #include "ops/widen.cuh"
 
 namespace lane::test {
@@ -84,8 +85,8 @@ struct ScheduleExecutor::Memory {
   std::vector<Bytes> weights;
   uint64_t state_stride = 0;
   Bytes state;
-  std::vector<int> next_tokens, next_positions;
   std::vector<State> links;
+  std::vector<int> next_tokens, next_positions;
 };
 
 namespace {
@@ -94,7 +95,7 @@ namespace {
 struct StepMemory {
   std::vector<Bytes> buffers;
   DeviceArray<float> logits;
-  DeviceArray<int> tokens, positions, slots, next;
+  DeviceArray<int> tokens, positions, slots, next, turns, shown;
 
   StepMemory(const Schedule& schedule, const std::vector<int>& tokens_, const std::vector<int>& positions_,
              const std::vector<int>& slots_)
@@ -102,7 +103,9 @@ struct StepMemory {
         tokens(tokens_),
         positions(positions_),
         slots(slots_),
-        next(size_t(schedule.logit_rows)) {
+        next(size_t(schedule.logit_rows)),
+        turns(std::vector<int>(positions_.size())),
+        shown(positions_.size() * LANE_NAMESPACE::kShownSteps) {
     for (const Buffer& buffer : schedule.buffers)
       buffers.push_back(std::make_unique<DeviceArray<uint8_t>>(buffer.bytes));
   }
@@ -117,6 +120,10 @@ struct StepMemory {
         return slots.data();
       case Io::Next:
         return next.data();
+      case Io::Turns:
+        return turns.data();
+      case Io::Shown:
+        return shown.data();
     }
     return nullptr;
   }
@@ -174,6 +181,9 @@ ScheduleExecutor::Outcome ScheduleExecutor::run(const Schedule& schedule, const 
                                                 const std::vector<int>& positions, const std::vector<int>& slots) {
   if (schedule.state_stride != memory_->state_stride) throw std::runtime_error("the schedule has another state");
   if (tokens.size() != size_t(schedule.sequences * schedule.rows_per_sequence)) throw std::runtime_error("token count");
+  memory_->links.clear();
+  for (const State& state : schedule.states)
+    if (state.name.starts_with("link_")) memory_->links.push_back(state);
   const StepMemory step(schedule, tokens, positions, slots);
   const ValueOf value_of{schedule, step, memory_->weights, memory_->state->data()};
   for (const Launch& launch : schedule.launches) {
@@ -181,9 +191,6 @@ ScheduleExecutor::Outcome ScheduleExecutor::run(const Schedule& schedule, const 
     for (const Arg& arg : launch.args) values.push_back(std::visit(value_of, arg));
     registered_kernel(registered_name(launch)).launch(launch.grid, launch.block, launch.shared_bytes, values.data());
   }
-  memory_->links.clear();
-  for (const State& state : schedule.states)
-    if (state.name.starts_with("link_")) memory_->links.push_back(state);
   expect_success(cudaDeviceSynchronize());
   memory_->next_tokens = step.tokens.values();
   memory_->next_positions = step.positions.values();

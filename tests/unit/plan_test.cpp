@@ -215,17 +215,17 @@ TEST(Plan, DamageDoesNotPass) {
   damaged("longer than the stride", [](Schedule& s) { s.state_stride = 256; });
   damaged("before it is chosen", [](Schedule& s) {
     s.launches.back().kernel = &kernel("advance");
-    s.launches.back().args = {IoArg{Io::Tokens, Access::Write}, IoArg{Io::Positions, Access::ReadWrite},
-                              IoArg{Io::Next, Access::Read}, int64_t{1}, int64_t{1}};
+    s.launches.back().args = {IoArg{Io::Tokens, Access::Write},
+                              IoArg{Io::Positions, Access::ReadWrite},
+                              IoArg{Io::Next, Access::Read},
+                              int64_t{1},
+                              int64_t{1},
+                              IoArg{Io::Turns, Access::ReadWrite},
+                              IoArg{Io::Shown, Access::Write}};
   });
   damaged("writes the logits", [](Schedule& s) { s.launches.clear(); });
 }
 
-TEST(Plan, AChunksHeadIsOfAnyOfItsRows) {
-  EXPECT_FALSE(head_of(Planned("llama-f32").schedule));
-  EXPECT_FALSE(head_of(Planned("llama-f32", FormKind::Batch, 2).schedule));
-  const Planned sound("llama-f32", FormKind::Prefill, 8);
-  const Head head = *head_of(sound.schedule);
 TEST(Plan, RefusesRulesThatAreNot) {
   expect_error<UsageError>("--hold 'gates': no such rule; accepted are 'bias', ",
                            [] { Planned("llama-f32", FormKind::Decode, 1, {"gates"}); });
@@ -236,6 +236,11 @@ TEST(Plan, RefusesRulesThatAreNot) {
   expect_error<UsageError>("--fuse 'gate': no such rule; accepted are 'chain'", [&] { with("gate"); });
 }
 
+TEST(Plan, AChunksHeadIsOfAnyOfItsRows) {
+  EXPECT_FALSE(head_of(Planned("llama-f32").schedule));
+  EXPECT_FALSE(head_of(Planned("llama-f32", FormKind::Batch, 2).schedule));
+  const Planned sound("llama-f32", FormKind::Prefill, 8);
+  const Head head = *head_of(sound.schedule);
   EXPECT_EQ(sound.schedule.buffers[size_t(head.buffer)].bytes, 8 * head.row_bytes);
   EXPECT_LT(head.first, head.end);
   const auto damaged = [&](const std::string& words, const std::function<void(std::vector<Launch>&)>& damage) {

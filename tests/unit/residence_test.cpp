@@ -48,7 +48,7 @@ TEST(Residence, AddsUpWhatALaneNeeds) {
   EXPECT_EQ(r.fixed_weight_bytes, 256u);
   EXPECT_EQ(r.state_bytes, 512u);
   EXPECT_EQ(r.logits_bytes, 512u);
-  EXPECT_EQ(r.io_bytes, 1024u);
+  EXPECT_EQ(r.io_bytes, 1536u);
   EXPECT_EQ(r.left, 0u);
   EXPECT_EQ(r.needed(), 6144u + 512 + 1024 + 512 + 1024);
 }
