@@ -15,6 +15,8 @@
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define LANE_WARPGROUP_MMA
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+#warning "built for sm_90, long prompts are slow; say -gencode arch=compute_90a,code=sm_90a to nvcc"
 #endif
 
 namespace LANE_NAMESPACE {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "lane/chip.h"
 #include "lane/error.h"
 #include "lane/vocabulary.h"
 #include "parts.h"
@@ -42,7 +43,7 @@ std::string header(const Lane& lane) {
       "//\n// chip {}, activations {}, cache {}\n",
       LANE_VERSION,
       host ? "g++ -std=c++17 -O3 -x c++ model.cu -o model -pthread -lboost_context"
-           : "nvcc -O3 -std=c++17 -arch=native model.cu -o model",
+           : fmt::format("nvcc -O3 -std=c++17 -gencode {} model.cu -o model", find_chip(lane.options.chip)->gencode),
       lane.options.chip, to_text(lane.options.activations), to_text(lane.options.kv));
   for (const Form& form : lane.forms) text += form_comment(form, lane);
   return text + "\n";
