@@ -44,6 +44,7 @@ struct Geometry {
 bool computes(bool on_chip, const Problem& p) { return on_chip || (p.chip.capability == 0 && p.repacked); }
 
 Geometry batched(const Problem& p) {
+  if (!p.repacked) return {};  // rows as stored have no slices to share out
   const kernels::BatchedGeometry g = kernels::batched_geometry(p.columns, p.bytes_256, p.rows, p.tokens, p.gated,
                                                                p.chip.multiprocessors, p.chip.shared_bytes);
   return {dim(g.grid_x, g.grid_y),
