@@ -10,9 +10,11 @@ bool is_said_recurrent(const Source& source, const Block& block) {
     const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0});
     return groups && (*groups)[index] == 0;
   }
+  // Files may say both; then the layers decide.
+  const int64_t interval = source.keys.integer("full_attention_interval").value_or(4);
   if (const auto layers = source.keys.by_layer("attention.recurrent_layers", source.blocks, {.low = 0, .high = 1}))
     return (*layers)[index] != 0;
-  return (block.index + 1) % source.keys.integer("full_attention_interval").value_or(4) != 0;
+  return (block.index + 1) % interval != 0;
 }
 
 // Where the keys are refused, tensors tell what the layer was meant to be.
