@@ -51,10 +51,9 @@ struct ArgPrinter {
     return fmt::format("m.state({})", form.schedule.states[size_t(a.state)].offset);
   }
   std::string operator()(const IoArg& a) const {
-    constexpr const char* kNames[] = {"m.tokens", "m.positions", "m.slots", "m.next", "m.turns", "m.shown"};
-    constexpr const char* kOfBatch[] = {"m.tokens", "m.positions",   "m.slots",
-                                        "m.next",   "m.batch_turns", "m.batch_shown"};
-    return (form.schedule.sequences > 1 ? kOfBatch : kNames)[int(a.io)];
+    constexpr const char* kNames[] = {"tokens", "positions", "slots", "next", "turns", "shown"};
+    const bool of_batch = form.schedule.sequences > 1 && (a.io == Io::Turns || a.io == Io::Shown);
+    return fmt::format("m.{}{}", of_batch ? "batch_" : "", kNames[int(a.io)]);
   }
   std::string operator()(const LogitsArg& a) const { return fmt::format("m.logits({})", a.byte_offset); }
   std::string operator()(const NullArg&) const { return "nullptr"; }

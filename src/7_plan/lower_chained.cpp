@@ -6,10 +6,9 @@
 // their number is odd, the step's last launch takes the third, since the next step's first must not find its own link
 // unrestored. So a step with one such op has it as two launches.
 #include <algorithm>
-#include <array>
 
 #include "6_weights/repacked.h"
-#include "7_plan/lower.h"
+#include "7_plan/repacked_matrices.h"
 #include "7_plan/rule_parts.h"
 #include "7_plan/streamed.h"
 #include "ops/chained_geometry.h"
@@ -19,39 +18,18 @@ namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
-const Placement& matrix_of(const Weights& weights, const StepOp& product) {
-  return weights.placements[size_t(product.operands[0].index)];
-}
-
-/// The matrices of one stage and what geometry asks of them; gated: gate and up count as one.
-struct Stage {
-  std::vector<const Placement*> matrices;
-  std::array<kernels::StreamedMatrix, kernels::kStreamedMaxMatrices> shapes{};
-  kernels::ChainedStage geometry{};
+/// One of a launch's two stages.
+struct Stage : RepackedMatrices {
+  bool gated;
+  kernels::ChainedStage geometry() const {
+    return {columns, words, gated, shapes.data(), gated ? 1 : int(shapes.size())};
+  }
 };
-/// Fills `stage`, whose geometry points into it.
-void describe(Stage& stage, const Weights& weights, const Options& options, const StepOp& op) {
-  const std::vector<StepOp> alone{op};
-  const std::vector<StepOp>& products = op.members.empty() ? alone : op.members;
-  for (const StepOp& product : products) {
-    const Placement& p = matrix_of(weights, product);
-    stage.shapes[stage.matrices.size()] = {find_repacked(*p.format)->bytes_256, int(p.shape.rows)};
-    stage.matrices.push_back(&p);
-  }
-  const bool gated = op.fused == Fused::GatedProduct;
-  const Placement& first = *stage.matrices[0];
-  stage.geometry = {int(first.shape.columns), activation_words(options, *first.format), gated, stage.shapes.data(),
-                    gated ? 1 : int(products.size())};
-}
-
-void add_layouts(Launch& launch, const Stage& stage, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    const Placement& p = *stage.matrices[std::min(i, stage.matrices.size() - 1)];
-    launch.template_arguments.emplace_back(find_repacked(*p.format)->name);
-    launch.includes.emplace_back(find_repacked(*p.format)->file);
-  }
-  launch.template_arguments.push_back(std::to_string(stage.geometry.columns));
-  launch.template_arguments.push_back(std::to_string(stage.geometry.words));
+Stage stage(const Weights& weights, const Options& options, const StepOp& op) {
+  std::vector<const StepOp*> products;
+  for (const StepOp& member : op.members) products.push_back(&member);
+  if (products.empty()) products.push_back(&op);
+  return {repacked_matrices(weights, options, products), op.fused == Fused::GatedProduct};
 }
 
 /// The chained ops of the step, and which of them this one is.
@@ -84,29 +62,29 @@ std::vector<Arg> first_args(const Lowering& to, const StepOp& op, const kernels:
           int64_t(g.first_rows_per_block)};
 }
 std::vector<Arg> gated_args(const Lowering& to, const StepOp& gated, const kernels::ChainedGeometry& g,
-                            const Stage& stage) {
+                            const Stage& s) {
   return {to.in(gated.members[0].operands[0]),
           to.in(gated.members[1].operands[0]),
           to.in(gated.parts.norm),
           gated.parts.epsilon,
           int64_t(gated.kind == OpKind::GeluGate),
-          stage.matrices[0]->shape.rows,
+          s.placements[0]->shape.rows,
           int64_t(g.second[0].rows_per_block)};
 }
 std::vector<Arg> products_args(const Lowering& to, const StepOp& products, const kernels::ChainedGeometry& g,
-                               const Stage& stage) {
+                               const Stage& s) {
   std::vector<Arg> weights, biases, rows, blocks, rows_per_block;
   for (size_t i = 0; i < kernels::kStreamedMaxMatrices; i++) {
     const bool there = i < products.members.size();
     weights.push_back(there ? to.in(products.members[i].operands[0]) : Arg(NullArg{}));
     biases.push_back(there ? to.in(products.members[i].parts.bias) : Arg(NullArg{}));
-    rows.push_back(there ? stage.matrices[i]->shape.rows : int64_t(0));
+    rows.push_back(there ? s.placements[i]->shape.rows : int64_t(0));
     blocks.push_back(int64_t(g.second[i].blocks));
     rows_per_block.push_back(int64_t(g.second[i].rows_per_block));
   }
   std::vector<Arg> args = weights;
-  args.insert(args.end(), {to.in(products.parts.norm), products.parts.epsilon});
-  for (const auto& more : {biases, rows, blocks, rows_per_block}) args.insert(args.end(), more.begin(), more.end());
+  append(args, {to.in(products.parts.norm), products.parts.epsilon});
+  for (const auto& more : {biases, rows, blocks, rows_per_block}) append(args, more);
   return args;
 }
 std::vector<Arg> outs(const Lowering& to, const StepOp& op) {
@@ -119,7 +97,8 @@ std::vector<Arg> outs(const Lowering& to, const StepOp& op) {
 }  // namespace
 
 bool can_chain(const Options& options, const Chip& chip) {
-  return streams(options, chip) && std::find(options.fuse.begin(), options.fuse.end(), "chain") != options.fuse.end();
+  return streams(options, chip) &&
+         std::find(options.fuse.begin(), options.fuse.end(), kChainRule) != options.fuse.end();
 }
 
 bool chains(const RuleContext& c, const StepOp& product, const StepOp& next) {
@@ -129,11 +108,9 @@ bool chains(const RuleContext& c, const StepOp& product, const StepOp& next) {
   if (!is_streamed(c.weights, product)) return false;
   for (const StepOp& member : next.members)
     if (!is_streamed(c.weights, member)) return false;
-  Stage first, second;
-  describe(first, c.weights, c.options, product);
-  describe(second, c.weights, c.options, next);
-  return second.geometry.columns == product.result.shape.columns &&
-         kernels::chained_fits(first.geometry, second.geometry, c.chip.multiprocessors, c.chip.shared_bytes);
+  const Stage first = stage(c.weights, c.options, product), second = stage(c.weights, c.options, next);
+  return second.columns == product.result.shape.columns &&
+         kernels::chained_fits(first.geometry(), second.geometry(), c.chip.multiprocessors, c.chip.shared_bytes);
 }
 
 void lower_chain(Lowering& to, const StepOp& op) {
@@ -143,16 +120,13 @@ void lower_chain(Lowering& to, const StepOp& op) {
     lower_streamed_product(to, product);
     return gated ? lower_streamed_gated_product(to, next) : lower_streamed_products(to, next);
   }
-  Stage first, second;
-  describe(first, to.weights(), to.options(), product);
-  describe(second, to.weights(), to.options(), next);
+  const Stage first = stage(to.weights(), to.options(), product), second = stage(to.weights(), to.options(), next);
   const auto g =
-      kernels::chained_geometry(first.geometry, second.geometry, to.chip().multiprocessors, to.chip().shared_bytes);
+      kernels::chained_geometry(first.geometry(), second.geometry(), to.chip().multiprocessors, to.chip().shared_bytes);
   std::vector<Arg> args = outs(to, next);
-  const auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
-  add(first_args(to, op, g));
-  add(gated ? gated_args(to, next, g, second) : products_args(to, next, g, second));
-  add({int64_t(g.ring), int64_t(g.slot_bytes), int64_t(g.vector_bytes), int64_t(g.sums)});
+  append(args, first_args(to, op, g));
+  append(args, gated ? gated_args(to, next, g, second) : products_args(to, next, g, second));
+  append(args, {int64_t(g.ring), int64_t(g.slot_bytes), int64_t(g.vector_bytes), int64_t(g.sums)});
   Launch& launch =
       to.launch(op, gated ? "chained_gated_product" : "chained_products", dim(g.grid), dim(g.threads), std::move(args));
   add_layouts(launch, first, 1);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "7_plan/lower.h"
+#include "7_plan/repacked_matrices.h"
 #include "7_plan/streamed.h"
 #include "ops/batched_geometry.h"
 #include "ops/mma_geometry.h"
@@ -47,13 +47,8 @@ Geometry batched(const Problem& p) {
   if (!p.repacked) return {};  // rows as stored have no slices to share out
   const kernels::BatchedGeometry g = kernels::batched_geometry(p.columns, p.bytes_256, p.rows, p.tokens, p.gated,
                                                                p.chip.multiprocessors, p.chip.shared_bytes);
-  return {dim(g.grid_x, g.grid_y),
-          g.threads,
-          g.shared_bytes,
-          {},
-          {int64_t(g.ring)},
-          kernels::kTokenGroup,
-          p.repacked && has_shared(g, p.chip.shared_bytes)};
+  return {dim(g.grid_x, g.grid_y),           g.threads, g.shared_bytes, {}, {int64_t(g.ring)}, kernels::kTokenGroup,
+          has_shared(g, p.chip.shared_bytes)};
 }
 Geometry mma(const Problem& p) {
   const kernels::MmaGeometry g = kernels::mma_geometry(p.rows, p.tokens, p.gated, p.chip.multiprocessors);
@@ -92,9 +87,6 @@ constexpr Family kFamilies[] = {
     {"batched_product", "batched_gated_product", "float_vectors", kernels::float_vectors_bytes, batched, 2, true},
 };
 
-const Placement& matrix_of(const Lowering& to, const StepOp& product) {
-  return to.weights().placements[size_t(product.operands[0].index)];
-}
 /// How the kernels name what the matrix lies as; null for what none of them reads. `--activations f32` asks for exact
 /// activations and sums in double, whatever the weights.
 const RepackedFormat* layout_of(const Lowering& to, const Placement& p) {
@@ -115,7 +107,7 @@ Problem problem(const Lowering& to, const Placement& p, const RepackedFormat& la
 
 /// Null where no family takes the product.
 const Family* family(const Lowering& to, const StepOp& product, const Ref& x, bool gated) {
-  const Placement& matrix = matrix_of(to, product);
+  const Placement& matrix = matrix_of(to.weights(), product);
   const RepackedFormat* layout = layout_of(to, matrix);
   if (!layout) return nullptr;
   const Problem p = problem(to, matrix, *layout, x, gated);
@@ -128,8 +120,8 @@ const Family* family(const Lowering& to, const StepOp& product, const Ref& x, bo
 void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x, bool gated,
                   std::vector<Arg> matrices, std::vector<Arg> after_vectors) {
   const Family& f = *family(to, product, x, gated);
-  const RepackedFormat& layout = *layout_of(to, matrix_of(to, product));
-  const Problem p = problem(to, matrix_of(to, product), layout, x, gated);
+  const RepackedFormat& layout = *layout_of(to, matrix_of(to.weights(), product));
+  const Problem p = problem(to, matrix_of(to.weights(), product), layout, x, gated);
   const Geometry g = f.geometry(p);
   std::vector<Arg> args = std::move(matrices);
   args.push_back(to.vectors(around, x,
@@ -154,7 +146,7 @@ void lower_one(Lowering& to, const StepOp& around, const StepOp& product, const 
 
 bool shares_floats(const Lowering& to, const std::vector<const StepOp*>& products, const Ref& x, bool gated) {
   return std::all_of(products.begin(), products.end(), [&](const StepOp* product) {
-    return activation_words(to.options(), *matrix_of(to, *product).format) == kernels::kFloatActivations &&
+    return activation_words(to.options(), *matrix_of(to.weights(), *product).format) == kernels::kFloatActivations &&
            family(to, *product, x, gated) != nullptr;
   });
 }

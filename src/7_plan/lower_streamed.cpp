@@ -2,37 +2,22 @@
 // lower_tiled.cpp, for quantized vectors, or of lower_floats.cpp, which read the weights once.
 #include <algorithm>
 
-#include "7_plan/lower.h"
+#include "7_plan/repacked_matrices.h"
 #include "7_plan/streamed.h"
-#include "ops/streamed_geometry.h"
 
 namespace lane {
 namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
-const Placement& matrix_of(const Weights& weights, const StepOp& product) {
-  return weights.placements[size_t(product.operands[0].index)];
-}
-
-struct Streamed {
-  std::vector<const Placement*> matrices;
-  int columns = 0, words = 0;
+struct Streamed : RepackedMatrices {
   kernels::StreamedGeometry geometry;
 };
 /// `options` and `chip` as the planner has them; products of matrices with one width.
 Streamed streamed(const Weights& weights, const Options& options, const Chip& chip,
                   const std::vector<const StepOp*>& products, bool gated) {
-  Streamed s;
-  std::vector<kernels::StreamedMatrix> shapes;
-  for (const StepOp* product : products) {
-    const Placement& p = matrix_of(weights, *product);
-    s.matrices.push_back(&p);
-    shapes.push_back({find_repacked(*p.format)->bytes_256, int(p.shape.rows)});
-  }
-  s.columns = int(s.matrices[0]->shape.columns);
-  s.words = activation_words(options, *s.matrices[0]->format);
-  s.geometry = kernels::streamed_geometry(s.columns, shapes.data(), gated ? 1 : int(shapes.size()), gated, s.words,
+  Streamed s{repacked_matrices(weights, options, products), {}};
+  s.geometry = kernels::streamed_geometry(s.columns, s.shapes.data(), gated ? 1 : int(s.shapes.size()), gated, s.words,
                                           chip.multiprocessors, chip.shared_bytes);
   return s;
 }
@@ -40,15 +25,8 @@ Streamed streamed(const Lowering& to, const std::vector<const StepOp*>& products
   return streamed(to.weights(), to.options(), to.chip(), products, gated);
 }
 
-/// Layouts, columns and words: the kernels' template arguments.
 void specialize(Launch& launch, const Streamed& s, size_t layouts) {
-  for (size_t i = 0; i < layouts; i++) {
-    const RepackedFormat& format = *find_repacked(*s.matrices[std::min(i, s.matrices.size() - 1)]->format);
-    launch.template_arguments.emplace_back(format.name);
-    launch.includes.emplace_back(format.file);
-  }
-  launch.template_arguments.push_back(std::to_string(s.columns));
-  launch.template_arguments.push_back(std::to_string(s.words));
+  add_layouts(launch, s, layouts);
   launch.shared_bytes = uint32_t(s.geometry.shared_bytes);
 }
 
@@ -70,11 +48,38 @@ std::vector<Arg> input_args(const Lowering& to, const StepOp& op, const std::vec
 std::string kernel_of(const StepOp& op, std::string_view name) {
   return (op.parts.post.kind != Ref::Kind::None ? "post_normed_" : "streamed_") + std::string(name);
 }
-void append(std::vector<Arg>& args, const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); }
 
 Dim3 grid_of(const Streamed& s, const Ref& x) { return dim(s.geometry.grid, x.shape.rows); }
 
 }  // namespace
+
+const Placement& matrix_of(const Weights& weights, const StepOp& product) {
+  return weights.placements[size_t(product.operands[0].index)];
+}
+
+RepackedMatrices repacked_matrices(const Weights& weights, const Options& options,
+                                   const std::vector<const StepOp*>& products) {
+  RepackedMatrices m;
+  for (const StepOp* product : products) {
+    const Placement& p = matrix_of(weights, *product);
+    m.placements.push_back(&p);
+    m.shapes.push_back({find_repacked(*p.format)->bytes_256, int(p.shape.rows)});
+  }
+  m.columns = int(m.placements[0]->shape.columns);
+  m.words = activation_words(options, *m.placements[0]->format);
+  return m;
+}
+
+void add_layouts(Launch& launch, const RepackedMatrices& matrices, size_t layouts) {
+  for (size_t i = 0; i < layouts; i++) {
+    const Placement& p = *matrices.placements[std::min(i, matrices.placements.size() - 1)];
+    const RepackedFormat& format = *find_repacked(*p.format);
+    launch.template_arguments.emplace_back(format.name);
+    launch.includes.emplace_back(format.file);
+  }
+  launch.template_arguments.push_back(std::to_string(matrices.columns));
+  launch.template_arguments.push_back(std::to_string(matrices.words));
+}
 
 bool is_streamed(const Weights& weights, const StepOp& product) {
   const Ref& w = product.operands[0];
@@ -108,7 +113,7 @@ void lower_streamed_product(Lowering& to, const StepOp& op) {
   Launch& launch = to.launch(
       op, "streamed_product", grid_of(s, x), dim(s.geometry.threads),
       {to.out(op.result), to.in(op.operands[0]), to.in(x), to.in(op.parts.norm), op.parts.epsilon, to.in(op.parts.bias),
-       to.in(op.parts.residual), s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
+       to.in(op.parts.residual), s.placements[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
   specialize(launch, s, 1);
 }
 
@@ -120,7 +125,7 @@ void lower_choice(Lowering& to, const StepOp& op) {
   std::vector<Arg> args =
       input_args(to, op, {to.out(op.members[0].result), to.whole(values, Access::Write), to.whole(rows, Access::Write)},
                  {to.in(op.operands[0])}, op.operands[1]);
-  append(args, {to.in(op.parts.bias), s.matrices[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
+  append(args, {to.in(op.parts.bias), s.placements[0]->shape.rows, int64_t(share.rows_per_block), int64_t(share.ring)});
   Launch& launch =
       to.launch(op, kernel_of(op, "choice"), dim(s.geometry.grid), dim(s.geometry.threads), std::move(args));
   specialize(launch, s, 1);
@@ -141,7 +146,7 @@ void lower_streamed_products(Lowering& to, const StepOp& op) {
     outs.push_back(there ? to.out(products[i]->result) : Arg(NullArg{}));
     weights.push_back(there ? to.in(products[i]->operands[0]) : Arg(NullArg{}));
     biases.push_back(there ? to.in(products[i]->parts.bias) : Arg(NullArg{}));
-    rows.push_back(there ? s.matrices[i]->shape.rows : int64_t(0));
+    rows.push_back(there ? s.placements[i]->shape.rows : int64_t(0));
     blocks.push_back(int64_t(share.blocks));
     rows_per_block.push_back(int64_t(share.rows_per_block));
     rings.push_back(int64_t(share.ring));
@@ -159,7 +164,7 @@ void lower_streamed_gated_product(Lowering& to, const StepOp& op) {
   const Streamed s = streamed(to, {&gate, &up}, true);
   const kernels::StreamedShare& share = s.geometry.share[0];
   std::vector<Arg> args = input_args(to, op, {to.out(op.result)}, {to.in(gate.operands[0]), to.in(up.operands[0])}, x);
-  append(args, {int64_t(op.kind == OpKind::GeluGate), s.matrices[0]->shape.rows, int64_t(share.rows_per_block),
+  append(args, {int64_t(op.kind == OpKind::GeluGate), s.placements[0]->shape.rows, int64_t(share.rows_per_block),
                 int64_t(share.ring)});
   Launch& launch =
       to.launch(op, kernel_of(op, "gated_product"), grid_of(s, x), dim(s.geometry.threads), std::move(args));
