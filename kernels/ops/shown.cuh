@@ -1,5 +1,5 @@
-// What a step shows the host of its choice, without a copy behind the step: on an H200 that copy, and what waits for
-// it, took a third of the time between two steps.
+// What a step shows the host of its choice, without a copy behind the step: that copy, and the next step's wait for it,
+// took most of the time between two steps.
 #pragma once
 #include "base/device.cuh"
 #include "base/namespace.h"

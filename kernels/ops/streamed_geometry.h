@@ -46,8 +46,9 @@ LANE_ANYWHERE constexpr bool post_norm_fits(int columns, bool gated) {
 LANE_ANYWHERE constexpr int streamed_vector_bytes(int words, int blocks) {
   return words == kFloatActivations ? 128 * blocks : (32 * words + 12) * blocks;
 }
-/// Static shared memory: barriers, the warps' sums of squares, and the head's choice.
-LANE_ANYWHERE constexpr int streamed_static_bytes(int warps) { return warps * (8 * kStreamedMaxRing + 4 + 8); }
+/// Static shared memory: barriers, the warps' sums of squares, and the head's choice; what a norm behind a product
+/// adds.
+LANE_ANYWHERE constexpr int streamed_static_bytes(int warps) { return warps * (8 * kStreamedMaxRing + 4 + 8) + 128; }
 
 /// One matrix of a launch: rows (of the gate, if gated) and the format's bytes for 256 weights.
 struct StreamedMatrix {
