@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "lane/error.h"
 #include "lane/gguf.h"
 #include "lane/graph.h"
 #include "lane/logos.h"
 #include "lane/program.h"
 #include "lane/reference.h"
 #include "lane/spec.h"
+#include "support/expect_error.h"
 #include "support/files.h"
 #include "support/golden_case.h"
 #include "support/recipe.h"
@@ -308,6 +310,17 @@ TEST(Windows, OfExaone4AreThoseOfItsModelOf64Blocks) {
   });
   EXPECT_EQ(count(large, "  window 4096\n"), 48u);
   EXPECT_EQ(count(large, "  rotary "), 48u);
+}
+
+/// A file may say which layers recur and at what interval others follow: then the layers decide.
+TEST(Recurrent, LayersDecideWhereAnIntervalIsSaidToo) {
+  const auto of = [](const json& layers) {
+    return spec_of("qwen3next-f32",
+                   [&](json& r) { set_key(r, "qwen3next.attention.recurrent_layers", "arr_bool", layers); });
+  };
+  const std::string as_the_interval = of({true, true, true, false});
+  EXPECT_EQ(as_the_interval, spec_of("qwen3next-f32", [](json&) {}));
+  expect_error<ShapeError>("blk.2.attn_qkv.weight", [&] { of({true, true, false, false}); });
 }
 
 /// 1 + 0.1 ln 4, in queries and keys alike.
