@@ -12,6 +12,24 @@
 
 namespace LANE_NAMESPACE {
 
+/// What a group of activations gives to the sums beside its integers.
+struct ActivationSums {
+  float scale, sum[2];
+};
+template <int PLANES>
+__device__ __forceinline__ ActivationSums activation_sums(const QuantizedGroup<PLANES>& x) {
+  const float4 all = *reinterpret_cast<const float4*>(&x.scale);
+  return {all.x, {all.y, all.z}};
+}
+
+/// sum + the share of part s of a group: scale * x's scale * integers - minimum * x's sum.
+template <class Q>
+__device__ __forceinline__ float add_share(float sum, float scale, float minimum, int integers, const ActivationSums& x,
+                                           int s) {
+  sum = fmaf(scale * x.scale, static_cast<float>(integers), sum);
+  return Q::kHasMinimum ? fmaf(-minimum, Q::kScales == 2 ? x.sum[s] : x.sum[0] + x.sum[1], sum) : sum;
+}
+
 template <class Q, int PLANES>
 struct QuantizedActivations {
   static_assert(Q::kElements >= kGroup, "weights that are floats take float activations");
@@ -32,9 +50,10 @@ struct QuantizedActivations {
     keep_whole(g.words);
   }
 
-  /// sum + the group's share: of each part with a scale of its own, scale * x's scale * integers - minimum * x's sum.
+  /// sum + the group's share: of each part with a scale of its own.
   __device__ __forceinline__ Sum add(Sum sum, const Group& g, int64_t x_row, int group) const {
     const QuantizedGroup<PLANES>& x = groups[x_row * (columns / kGroup) + group];
+    const ActivationSums sums = activation_sums(x);
     constexpr int kWords = 8 / Q::kScales;
     LANE_UNROLL
     for (int s = 0; s < Q::kScales; s++) {
@@ -43,8 +62,7 @@ struct QuantizedActivations {
       for (int p = 0; p < PLANES; p++) {
         integers = 256 * integers + dot_bytes<kWords>(g.words + s * kWords, x.plane[p] + s * kWords);
       }
-      sum = fmaf(g.scale[s] * x.scale, static_cast<float>(integers), sum);
-      if (Q::kHasMinimum) sum = fmaf(-g.minimum[s], Q::kScales == 2 ? x.sum[s] : x.sum[0] + x.sum[1], sum);
+      sum = add_share<Q>(sum, g.scale[s], g.minimum[s], integers, sums, s);
     }
     return sum;
   }

@@ -95,6 +95,12 @@ constexpr std::array kKernels = {
     Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},
+    Kernel{"mma_int8_product", "ops/mma_int8_product.cuh",
+           "float* out, const uint8_t* w, const float* bias, const float* residual, const uint8_t* x, int rows, int "
+           "columns, int tokens"},
+    Kernel{"mma_int8_gated_product", "ops/mma_int8_product.cuh",
+           "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, float limit, float slope, int rows, "
+           "int columns, int tokens"},
     Kernel{"half_vectors", "ops/half_vectors.cuh",
            "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
     Kernel{"chunk_product", "ops/chunk_product.cuh",
@@ -236,6 +242,13 @@ constexpr std::array kKernels = {
         "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias, const float* "
         "up_bias, const uint8_t* x, const int* order, const int* expert, const int* first, float limit, float slope, "
         "int choices, int rows, int columns, int words, int x_rows, int part"},
+    Kernel{"grouped_mma_int8_product", "fused/grouped_mma_int8.cuh",
+           "float* out, const uint8_t* w, const float* bias, const uint8_t* x, const int* order, const int* expert, "
+           "const int* first, int choices, int rows, int columns, int x_rows"},
+    Kernel{"grouped_mma_int8_gated_product", "fused/grouped_mma_int8.cuh",
+           "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias, const float* "
+           "up_bias, const uint8_t* x, const int* order, const int* expert, const int* first, float limit, float "
+           "slope, int choices, int rows, int columns, int x_rows"},
     Kernel{"convolve", "fused/convolution.cuh",
            "float* out, uint8_t* state, const float* x, const float* w, const int* slots, int64_t state_stride, int "
            "count, int channels, int taps, int rows_per_sequence, int run"},

@@ -3,16 +3,12 @@
 
 #include "7_plan/activations.h"
 #include "7_plan/fused_parts.h"
+#include "7_plan/int8_tiles.h"
 
 namespace lane {
 namespace {
 
-/// A product's groups of choices, as kernels take them.
-struct Groups {
-  Arg order, expert, first;
-  int64_t choices, most;
-};
-Groups groups_of(Lowering& to, const StepOp& op, const Ref& chosen, int64_t experts) {
+ChoiceGroups groups_of(Lowering& to, const StepOp& op, const Ref& chosen, int64_t experts) {
   const int64_t choices = to.counted(op, chosen.shape.elements()), most = std::min(choices, experts);
   const int buffer = to.groups(op, chosen, experts);
   const auto part = [buffer](int64_t integers) {
@@ -36,7 +32,8 @@ void lower_grouped_product(Lowering& to, const StepOp& op) {
   const Matrix m = matrix_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t columns = w.shape.columns;
-  const Groups groups = groups_of(to, op, op.operands[2], w.shape.experts);
+  const ChoiceGroups groups = groups_of(to, op, op.operands[2], w.shape.experts);
+  if (on_int8_tiles(to, op, op.operands[2].shape.rows)) return lower_grouped_int8_product(to, op, groups);
   const Arg activations = to.activations(op, x, columns, *m.format);
   const Part part = part_of(to, *m.format, columns, op.operands[2]);
   Launch& launch = to.launch(
@@ -51,7 +48,10 @@ void lower_grouped_gate(Lowering& to, const StepOp& op) {
   const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
   const Ref &x = op.operands[0], &w = op.members[0].operands[0];
   const int64_t columns = w.shape.columns;
-  const Groups groups = groups_of(to, op, op.operands[1], w.shape.experts);
+  const ChoiceGroups groups = groups_of(to, op, op.operands[1], w.shape.experts);
+  if (on_int8_tiles(to, op.members[0], op.operands[1].shape.rows) &&
+      on_int8_tiles(to, op.members[1], op.operands[1].shape.rows))
+    return lower_grouped_int8_gate(to, op, groups);
   const Arg activations = to.activations(op, x, columns, *gate.format);
   const Part part = part_of(to, *gate.format, columns, op.operands[1]);
   Launch& launch =

@@ -3,6 +3,7 @@
 
 #include "7_plan/activations.h"
 #include "7_plan/fused_parts.h"
+#include "7_plan/int8_tiles.h"
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
 
@@ -11,6 +12,7 @@ void lower_product(Lowering& to, const StepOp& op) {
   if (is_streamed(to.weights(), op)) return lower_streamed_product(to, op);
   const Ref& x = op.operands[1];
   if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
+  if (on_int8_tiles(to, op, x.shape.rows)) return lower_int8_product(to, op);
   const Matrix m = matrix_of(to, op);
   Launch& launch = to.launch(op, "product", dim(product_blocks(m.rows, 1, to.chip())), dim(kProductThreads),
                              {m.out, m.weights, m.bias, m.residual, to.in(x), to.in(op.parts.norm), op.parts.epsilon,
@@ -41,6 +43,7 @@ void lower_products(Lowering& to, const StepOp& op) {
 void lower_gated_product(Lowering& to, const StepOp& op) {
   if (is_streamed(to.weights(), op.members[0])) return lower_streamed_gated_product(to, op);
   const Ref& x = op.operands[0];
+  if (on_int8_tiles(to, op.members[0], x.shape.rows)) return lower_int8_gated_product(to, op);
   const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
   Launch& launch =
       to.launch(op, "gated_product", dim(product_blocks(gate.rows, 1, to.chip())), dim(kProductThreads),

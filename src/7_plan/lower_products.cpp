@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "7_plan/int8_tiles.h"
 #include "7_plan/lower.h"
 #include "7_plan/streamed.h"
 
@@ -87,6 +88,7 @@ void lower_matrix_product(Lowering& to, const StepOp& op) {
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
+  if (on_int8_tiles(to, op, x.shape.rows)) return lower_int8_product(to, op);
   const int64_t rows = w.shape.rows, tokens = x.shape.rows;
   to.counted(op, rows * tokens);
   const Arg activations = to.activations(op, x, w.shape.columns, format);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "7_plan/int8_tiles.h"
 #include "7_plan/rule_parts.h"
 #include "7_plan/streamed.h"
 
@@ -18,6 +19,11 @@ bool can_prepare(const RuleContext& c, const StepOp& product, const Ref& x, bool
   return fits_prepared(kind, x.shape);
 }
 
+/// Or such a product may read activations that a launch before it quantizes, on tensor cores.
+bool on_tensor_cores(const RuleContext& c, const StepOp& product, const Ref& x) {
+  return on_int8_tiles(c.weights, c.options, c.chip, product, x.shape.rows);
+}
+
 /// Products of repacked matrices have no limit: several tokens' vectors are quantized by a launch of their own.
 bool few_tokens(const RuleContext& c, const StepOp& product, const Ref& x) {
   return x.shape.rows <= kMostPreparedTokens || is_streamed(c.weights, product);
@@ -25,10 +31,13 @@ bool few_tokens(const RuleContext& c, const StepOp& product, const Ref& x) {
 
 // bias and residual: the product adds them where it stores its sums.
 
+bool adds_where_it_stores(const RuleContext& c, const StepOp& product, const Ref& x) {
+  return can_prepare(c, product, x, false) || on_tensor_cores(c, product, x);
+}
 bool adds_bias(const RuleContext& c) {
   const StepOp& p = c.op("p");
   return c.value("b").kind == Ref::Kind::Weight && absent(p.parts.bias) && absent(p.parts.residual) &&
-         can_prepare(c, p, c.value("x"), false);
+         adds_where_it_stores(c, p, c.value("x"));
 }
 StepOp with_bias(const RuleContext& c) {
   StepOp p = c.op("p");
@@ -40,7 +49,7 @@ StepOp with_bias(const RuleContext& c) {
 bool adds_residual(const RuleContext& c) {
   const StepOp& p = c.op("p");
   return c.value("r").kind == Ref::Kind::Array && c.value("r").shape == p.result.shape && absent(p.parts.residual) &&
-         can_prepare(c, p, c.value("x"), false);
+         adds_where_it_stores(c, p, c.value("x"));
 }
 StepOp with_residual(const RuleContext& c) { return with_residual_of(c, "p"); }
 
@@ -49,8 +58,10 @@ StepOp with_residual(const RuleContext& c) { return with_residual_of(c, "p"); }
 bool gates(const RuleContext& c) {
   const StepOp &g = c.op("g"), &u = c.op("u");
   if ((is_streamed(c.weights, g) || is_streamed(c.weights, u)) && !streams_gate(c, g, u, c.op("a"))) return false;
-  return !g.parts.any() && !u.parts.any() && few_tokens(c, g, c.value("x")) && kind_of(c, g) == kind_of(c, u) &&
-         can_prepare(c, g, c.value("x"), false);
+  const Ref& x = c.value("x");
+  if (g.parts.any() || u.parts.any() || kind_of(c, g) != kind_of(c, u)) return false;
+  if (on_tensor_cores(c, g, x) && on_tensor_cores(c, u, x)) return true;
+  return few_tokens(c, g, x) && can_prepare(c, g, x, false);
 }
 StepOp gated(const RuleContext& c) {
   StepOp fused = c.op("a");

@@ -108,6 +108,7 @@ Registry make_registry() {
   add_chained_products(registry);
   add_tiled_products(registry);
   add_batched_products(registry);
+  add_int8_tile_products(registry);
   return registry;
 }
 

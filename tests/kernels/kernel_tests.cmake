@@ -6,7 +6,7 @@ lane_kernel_library(format_kernels SOURCES format_kernels.cpp format_kernels_sma
 # Schedules run in process: the kernels of all ops, and what calls them.
 lane_kernel_library(executor
   SOURCES kernel_registry.cpp schedule_executor.cpp fused_kernels_floats_small.cpp fused_kernels_floats_super.cpp
-          fused_kernels_int8x2_small.cpp fused_kernels_int8x2_super.cpp streamed_kernels.cpp chained_kernels.cpp tiled_kernels.cpp batched_kernels.cpp
+          fused_kernels_int8x2_small.cpp fused_kernels_int8x2_super.cpp streamed_kernels.cpp chained_kernels.cpp tiled_kernels.cpp batched_kernels.cpp mma_int8_kernels.cpp
           attention_kernels.cpp
   KERNELS format_kernels
   LINKS lane_plan)
@@ -19,6 +19,7 @@ lane_kernel_test(streamed_test SOURCES streamed_test.cpp LINKS lane_tables)
 lane_kernel_test(chained_test SOURCES chained_test.cpp post_normed_test.cpp LINKS lane_tables)
 lane_kernel_test(tiled_test SOURCES tiled_test.cpp LINKS lane_tables)
 lane_kernel_test(batched_test SOURCES batched_test.cpp LINKS lane_tables)
+lane_kernel_test(mma_int8_test SOURCES mma_int8_test.cpp LINKS lane_tables)
 lane_kernel_test(chunk_test SOURCES chunk_test.cpp LINKS lane_tables)
 lane_kernel_test(float_chunk_test SOURCES float_chunk_test.cpp LINKS lane_tables)
 lane_kernel_test(attention_test SOURCES attention_split_test.cpp attention_chunk_test.cpp LINKS lane_tables)

@@ -71,5 +71,6 @@ void add_streamed_products(Registry& registry);
 void add_chained_products(Registry& registry);
 void add_tiled_products(Registry& registry);
 void add_batched_products(Registry& registry);
+void add_int8_tile_products(Registry& registry);
 
 }  // namespace lane::test

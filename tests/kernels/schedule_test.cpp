@@ -304,6 +304,35 @@ TEST_P(FloatWeights, PrefillInChunksAsTheyAreStored) {
 }
 INSTANTIATE_TEST_SUITE_P(All, FloatWeights, testing::Values("llama-bf16", "llama-f16"), test_name);
 
+/// Quantized weights as stored go to integer tensor cores where the chip has them, with the bits of decode steps; where
+/// it has none, or activations are exact, to the multi-row products.
+class StoredWeights : public testing::TestWithParam<std::string> {
+ protected:
+  static Compiled planned(std::string_view chip, Activations activations, const std::vector<Compiled::Form>& forms) {
+    return Compiled(GetParam(), forms, activations, {}, false, *find_chip(chip));
+  }
+};
+TEST_P(StoredWeights, PrefillOnIntegerTensorCoresAsTheyDecode) {
+  const Compiled model = planned("sm_80", Activations::Int8x2, kWithChunks);
+  EXPECT_FALSE(launches(model.schedules[1], "mma_int8") || launches(model.schedules[1], "grouped_mma_int8"));
+  EXPECT_TRUE(launches(model.schedules[2], "mma_int8_product"));
+  EXPECT_FALSE(launches(model.schedules[2], "matrix_product_int8") || launches(model.schedules[2], "grouped_product"));
+  expect_chunks_as_decoded(model);
+}
+TEST_P(StoredWeights, StayOffTensorCoresThatAreNotThere) {
+  const std::vector<Compiled::Form> chunk = {{FormKind::Prefill, 16}};
+  for (const auto& [chip, activations] :
+       {std::pair{"sm_75", Activations::Int8x2}, {"host", Activations::Int8x2}, {"sm_80", Activations::F32}}) {
+    const Compiled model = planned(chip, activations, chunk);
+    EXPECT_FALSE(launches(model.schedules[0], "mma_int8") || launches(model.schedules[0], "grouped_mma_int8")) << chip;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, StoredWeights,
+                         testing::Values("deepseek2-q8_0", "gemma3-q4_k_m", "gptoss-mxfp4", "lfm2-q4_k_m",
+                                         "llama-iq4_nl", "llama-q2_k", "llama-q5_0", "llama-q6_k", "llama_odd-q5_0",
+                                         "mixtral-q4_k_m", "qwen2-q4_k_m", "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
+                         test_name);
+
 /// So is a long chunk of quantized weights.
 class LongChunk : public StreamedSchedule {};
 TEST_P(LongChunk, PrefillsWhatItDecodes) {
