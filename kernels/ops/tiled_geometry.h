@@ -53,12 +53,11 @@ struct TiledGeometry {
   int grid_x, grid_y, threads, ring, shared_bytes;
 };
 
-/// A product of `rows` rows (of the gate, if gated) and `columns` columns, of a format that takes `bytes_256` bytes for
-/// 256 weights, with `tokens` vectors. Two blocks share a multiprocessor where their rings fit.
-constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int tokens, bool gated,
-                                       int multiprocessors, int shared_limit) {
+/// tiled_geometry, with blocks of `block_tokens` tokens and a ring of `least_ring` slots or more.
+constexpr TiledGeometry tiled_geometry_of(int block_tokens, int least_ring, int columns, int bytes_256, int rows,
+                                          int tokens, bool gated, int multiprocessors, int shared_limit) {
   TiledGeometry g{};
-  g.tokens = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
+  g.tokens = block_tokens;
   g.tiles = gated || g.tokens > 16 || rows > 8 * kTileRows * multiprocessors ? 2 : 1;
   g.threads = 32 * kTiledWarps;
   g.grid_y = (tokens + g.tokens - 1) / g.tokens;
@@ -72,7 +71,7 @@ constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int
   const int other = kTiledWarps * kTiledScratchBytes + tiled_sums_bytes(g.tiles, g.tokens, turns);
   const int budget = sharers == 2 ? half_of_shared(shared_limit) : shared_limit - 1024;
   g.ring = (budget - other) / slot;
-  if (g.ring < 2) g.ring = 2;  // a slot is filled again while another is read
+  if (g.ring < 2) g.ring = least_ring;
   if (g.ring > stages) g.ring = stages;
   if (g.ring > kTiledMaxRing) g.ring = kTiledMaxRing;
   g.shared_bytes = g.ring * slot + other;
@@ -82,6 +81,25 @@ constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int
 /// Whether a multiprocessor has the shared memory that such a block takes.
 constexpr bool has_shared(const TiledGeometry& g, int shared_limit) {
   return g.shared_bytes + 8 * kTiledMaxRing <= shared_limit;
+}
+
+/// A product of `rows` rows (of the gate, if gated) and `columns` columns, of a format that takes `bytes_256` bytes for
+/// 256 weights, with `tokens` vectors. A block has as many tokens as a multiprocessor's shared memory allows; two
+/// blocks share it where their rings fit.
+constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int tokens, bool gated,
+                                       int multiprocessors, int shared_limit) {
+  const auto with = [&](int block_tokens, int least_ring) {
+    return tiled_geometry_of(block_tokens, least_ring, columns, bytes_256, rows, tokens, gated, multiprocessors,
+                             shared_limit);
+  };
+  // With two slots, one is filled again while the other is read.
+  int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
+  for (; of_block > kTokenGroup; of_block /= 2) {
+    const TiledGeometry g = with(of_block, 2);
+    if (has_shared(g, shared_limit)) return g;
+  }
+  const TiledGeometry g = with(of_block, 2);
+  return has_shared(g, shared_limit) ? g : with(of_block, 1);
 }
 
 }  // namespace LANE_NAMESPACE

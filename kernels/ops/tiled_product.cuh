@@ -329,6 +329,7 @@ __device__ __forceinline__ void tiled_block(const TiledTask& task, const Streame
     __syncthreads();
     copies.ask(task);
     add_stage<S>(task, result, stage, stage_sums, totals + stage.turn * S::kPartSums);
+    if (task.ring == 1) __syncthreads();  // portable copies are there when all warps have made theirs
     if (++slot == task.ring) slot = 0, parity ^= 1;
   }
 }

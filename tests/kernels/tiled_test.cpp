@@ -118,6 +118,36 @@ TEST(TiledProduct, GatesWithTheBitsOfEachTokenAlone) {
   expect_streamed_gated_bits<RepackedQ8_0, 2304, 2>(FormatId::Q8_0, 17, 4, 1);
 }
 
+/// 99 KiB a block, as graphics cards have: fewer tokens a block, or a ring of one slot.
+TEST(TiledProduct, HasThemWhereSharedMemoryIsShort) {
+  constexpr int kShort = 99 * 1024, kColumns = 2048, kRows = 20, kTokensTried = 37;
+  const Matrix<RepackedQ8_0> gate(FormatId::Q8_0, kRows, kColumns, 3), up(FormatId::Q8_0, kRows, kColumns, 4);
+  const Inputs in(kColumns, kRows, kTokensTried, true);
+  const Quantized<RepackedQ8_0, kColumns, 2, 2> x(in);
+  std::vector<std::vector<float>> results;
+  for (const int limit : {227 * 1024, kShort}) {
+    const TiledGeometry g = tiled_geometry(kColumns, 272, kRows, kTokensTried, true, 2, limit);
+    EXPECT_EQ(g.tokens, limit == kShort ? 8 : 32);
+    EXPECT_EQ(g.ring == 1, limit == kShort);
+    const DeviceArray<float> out(size_t(kTokensTried * kRows));
+    run_kernel(tiled_gated_kernel<RepackedQ8_0, kColumns, 2>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)),
+               g.threads, g.shared_bytes, out.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), 0,
+               kRows, kTokensTried, g.ring);
+    results.push_back(out.values());
+  }
+  EXPECT_EQ(first_difference(results[1], results[0]), -1);
+}
+
+TEST(TiledGeometry, FitsASmallMultiprocessorInEveryFormat) {
+  constexpr int kLimit = 99 * 1024;
+  for (int bytes_256 : {114, 144, 176, 210, 272})
+    for (int columns : {896, 2048, 4864, 14336})
+      for (int tokens : {2, 16, 64, 512})
+        for (bool gated : {false, true})
+          EXPECT_TRUE(has_shared(tiled_geometry(columns, bytes_256, 4096, tokens, gated, 48, kLimit), kLimit))
+              << bytes_256 << ", " << columns << ", " << tokens << (gated ? ", gated" : "");
+}
+
 TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
   constexpr int kLimit = 227 * 1024;
   for (int columns : {128, 640, 896, 2048, 4096, 4864, 14336, 28672}) {
