@@ -91,6 +91,10 @@ struct Checkpoint {
 /// not have), IoError.
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 
+std::string type_name(const MetaEntry& entry);  // "u32", "array of string"
+/// As `lanec inspect` prints it: strings quoted and escaped, the first elements of an array.
+std::string value_text(const MetaEntry& entry);
+
 /// Throws InternalError where the product contradicts itself: tensors outside their shard, overlapping, out of order.
 void verify(const Checkpoint& checkpoint);
 

@@ -48,13 +48,15 @@ std::string totals_text(const Checkpoint& checkpoint) {
 
 }  // namespace
 
+std::string value_text(const MetaEntry& entry) { return text(entry.type, entry.value); }
+
 std::string to_text(const Checkpoint& checkpoint) {
   std::string out;
   for (const Shard& shard : checkpoint.shards)
     out += fmt::format("gguf version {}: {} bytes, data from {}, alignment {}\n", shard.version, shard.file_bytes,
                        shard.data_start, shard.alignment);
   for (const MetaEntry& entry : checkpoint.metadata)
-    out += fmt::format("{}: {} = {}\n", printable(entry.key), type_name(entry), text(entry.type, entry.value));
+    out += fmt::format("{}: {} = {}\n", printable(entry.key), type_name(entry), value_text(entry));
   for (const TensorInfo& t : checkpoint.tensors)
     out += fmt::format("tensor {}: {} {}, {} bytes at {} of shard {}\n", printable(t.name), t.format->name,
                        shape_text(t), t.bytes, t.offset, t.shard);

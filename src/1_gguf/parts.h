@@ -46,8 +46,7 @@ std::vector<MetaValue> first_elements(const MetaArray& array, uint64_t most);
 double shortest_real(double value);
 /// Bytes of a value of this type; 0 for strings and arrays, whose sizes differ.
 uint64_t fixed_size(MetaType type);
-std::string_view type_name(MetaType type);      // "u32"
-std::string type_name(const MetaEntry& entry);  // "u32", "array of string"
+std::string_view type_name(MetaType type);  // "u32"
 
 /// Tensor infos of one file, appended to `tensors`; then `shard.data_start` is set and every tensor is known to lie in
 /// the file.

@@ -24,7 +24,7 @@ CheckpointError missing(const Checkpoint& checkpoint, std::string_view key, cons
   return bad(checkpoint, checkpoint.shards.front().data_start, fmt::format("no key '{}'", key), expected);
 }
 
-std::string_view type_name(MetaType type) {
+std::string_view elements_name(MetaType type) {
   return type == MetaType::String ? "strings"
          : type == MetaType::F32  ? "f32"
          : type == MetaType::I32  ? "i32"
@@ -43,8 +43,8 @@ ArrayRange array_of(const Source& source, std::string_view key, MetaType element
   if (entry == nullptr) return {};
   const auto* array = std::get_if<MetaArray>(&entry->value);
   if (array == nullptr || array->element != element) {
-    source.refusals.add(bad(source.checkpoint, entry->offset, fmt::format("'{}' of another type", key),
-                            fmt::format("an array of {}", type_name(element))));
+    source.refusals.add(bad(source.checkpoint, entry->offset, fmt::format("'{}' of type {}", key, type_name(*entry)),
+                            fmt::format("an array of {}", elements_name(element))));
     return {};
   }
   if (count != 0 && array->count != count) {
@@ -56,7 +56,7 @@ ArrayRange array_of(const Source& source, std::string_view key, MetaType element
 
 ArrayRange required_array(const Source& source, std::string_view key, MetaType element, uint64_t count = 0) {
   const MetaEntry* entry = source.checkpoint.find(key);
-  const std::string expected = fmt::format("an array of {}", type_name(element));
+  const std::string expected = fmt::format("an array of {}", elements_name(element));
   if (entry == nullptr) source.refusals.add(missing(source.checkpoint, key, expected));
   const auto* array = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
   if (array != nullptr && array->element == element && array->count == 0)
@@ -135,6 +135,12 @@ void describe_bpe(const Source& source, std::string_view pre, VocabularySource* 
   s->add_bos = flag(source, "tokenizer.ggml.add_bos_token", kPretokenizers[s->pretokenizer].add_bos && s->bos >= 0);
 }
 
+/// What an unknown tokenizer has in common with the others: what else it needs is not known.
+void check_common(const Source& source, uint64_t tokens) {
+  for (std::string_view name : {"bos", "eos", "unknown"}) special_id(source, tokens, name);
+  flag(source, "tokenizer.ggml.add_bos_token", false);
+}
+
 /// An id that is there and is refused itself is not missed.
 void check_added(const Source& source, std::string_view name, bool added, int32_t id) {
   const std::string key = fmt::format("tokenizer.ggml.add_{}_token", name);
@@ -145,30 +151,32 @@ void check_added(const Source& source, std::string_view name, bool added, int32_
       bad(source.checkpoint, entry->offset, fmt::format("'{}' true and no {} id", key, name), "an id to add"));
 }
 
-TokenizerModel model_of(const Source& source) {
+std::optional<TokenizerModel> model_of(const Source& source) {
   constexpr std::string_view kKey = "tokenizer.ggml.model";
   const Checkpoint& checkpoint = source.checkpoint;
   const auto model = source.refusals.attempt([&] { return checkpoint.string(kKey); });
   if (checkpoint.find(kKey) == nullptr) source.refusals.add(missing(checkpoint, kKey, "a vocabulary with it"));
-  if (model && model != "llama" && model != "gpt2")
+  if (model == "llama") return TokenizerModel::Spm;
+  if (model == "gpt2") return TokenizerModel::Bpe;
+  if (model)
     source.refusals.add(NotYetError(
         fmt::format("{}: tokenizer.ggml.model is '{}'; known are llama (SentencePiece) and gpt2 (byte-level BPE)",
                     printable(checkpoint.shards.front().path, 4096), printable(*model))));
-  if (model != "llama" && model != "gpt2") source.refusals.doubt();
-  return model == "llama" ? TokenizerModel::Spm : TokenizerModel::Bpe;
+  return std::nullopt;
 }
 
 VocabularySource describe(const Source& source, std::string_view pre) {
   const Checkpoint& checkpoint = source.checkpoint;
   VocabularySource s;
-  s.model = model_of(source);
+  const auto model = model_of(source);
+  s.model = model.value_or(TokenizerModel::Bpe);
   if (s.model == TokenizerModel::Spm && !pre.empty())
     source.refusals.add(UsageError("--pre: a SentencePiece vocabulary has no pre-tokenizer"));
   s.tokens = required_array(source, "tokenizer.ggml.tokens", MetaType::String);
   s.types = array_of(source, "tokenizer.ggml.token_type", MetaType::I32, s.tokens.count);
-  // What else an unknown tokenizer needs is not known.
-  if (source.refusals.doubted()) return s;
-  s.model == TokenizerModel::Spm ? describe_spm(source, &s) : describe_bpe(source, pre, &s);
+  if (model == TokenizerModel::Spm) describe_spm(source, &s);
+  if (model == TokenizerModel::Bpe) describe_bpe(source, pre, &s);
+  if (!model) check_common(source, s.tokens.count);
   s.add_eos = flag(source, "tokenizer.ggml.add_eos_token", false);
   s.eot = special_id(source, s.tokens.count, "eot");
   s.eom = special_id(source, s.tokens.count, "eom");
