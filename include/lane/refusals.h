@@ -33,21 +33,6 @@ class Refusals {
     }
   }
 
-  /// A number was refused by which arrays are sized, or parts chosen: until the scope ends, what follows from it is
-  /// held against nothing.
-  void doubt() { doubted_ = true; }
-  bool doubted() const { return doubted_; }
-  /// What `part` returns. Its doubts end with it.
-  template <class Part>
-  auto scope(Part part) -> decltype(part()) {
-    struct Restore {
-      bool& flag;
-      bool before;
-      ~Restore() { flag = before; }
-    } restore{doubted_, doubted_};
-    return part();
-  }
-
   /// Each once, in order: layers refuse the same key alike.
   const std::vector<std::string>& kept() const { return kept_; }
 
@@ -59,7 +44,6 @@ class Refusals {
   Mode mode_;
   std::vector<std::string> kept_;
   std::set<std::string> seen_;
-  bool doubted_ = false;
 };
 
 }  // namespace lane

@@ -149,6 +149,14 @@ struct Layer {
   FeedForward feed_forward = {};
 };
 
+/// A tensor of the file that a step of text does not need.
+struct LeftOut {
+  /// A vision tower's, or one of a trailing block's that predicts further tokens (multi-token prediction).
+  enum class Part { Vision, Nextn };
+  std::string tensor;
+  Part part = Part::Vision;
+};
+
 struct ModelSpec {
   const Architecture* architecture = nullptr;
   int64_t ctx = 0;        // positions that caches hold
@@ -162,8 +170,7 @@ struct ModelSpec {
   std::vector<Layer> layers = {};
   Norm final_norm = {};
   Linear head = {};  // the embedding table itself where it is tied
-  std::vector<std::string> left_out =
-      {};  // tensors of the file that text does not need: vision towers, trailing nextn blocks
+  std::vector<LeftOut> left_out = {};
 };
 
 /// Reads the checkpoint by its architecture's row. Throws NotYetError (an architecture, or a key that changes the
@@ -176,10 +183,12 @@ ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options);
 /// from a number that is refused itself is not refused: the shapes of a part whose sizes are not known.
 struct Survey {
   using Names = std::set<std::string, std::less<>>;
-  bool known = true;                       // the architecture is; where it is not, nothing is known of keys and tensors
-  Names read;                              // tensors of the file that the model's step reads
-  Names misshapen;                         // those of them whose shape is refused
-  std::vector<std::string> left_out = {};  // as ModelSpec's
+  bool known = true;         // the architecture is; where it is not, nothing is known of keys and tensors
+  Names read;                // tensors of the file that the model's step reads
+  Names misshapen;           // those of them whose shape is refused
+  Names unshaped;            // those of them with a size that a refused key would say
+  int64_t nextn_blocks = 0;  // blocks at the end that are left out
+  std::vector<LeftOut> left_out = {};
   std::vector<std::string> refusals = {};  // each with its type's name; none: describe_model returns
 };
 

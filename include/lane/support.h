@@ -6,6 +6,7 @@
 
 #include "lane/gguf.h"
 #include "lane/options.h"
+#include "lane/spec.h"
 
 namespace lane {
 
@@ -15,9 +16,11 @@ struct Support {
     std::string_view format;
     enum class Use { Read, LeftOut, Unread, Unknown } use = Use::Unknown;  // Unknown: so is the architecture
     bool computed = true;  // false: of a type that lanec does not compute with
-    bool shaped = true;    // false: read, and of another shape than the metadata's
+    enum class Shape { Sound, Another, Unknown } shape = Shape::Sound;  // Unknown: a refused key would say it
+    LeftOut::Part part = LeftOut::Part::Vision;                         // of what is left out
   };
   std::vector<Tensor> tensors;       // file order
+  int64_t nextn_blocks = 0;          // blocks at the end that are left out: multi-token prediction
   std::vector<std::string> reasons;  // what compile() would throw, each with its type's name; none: it compiles
   bool whole = true;                 // false: the architecture is unknown, and with it what reads the tensors
 };
@@ -29,7 +32,8 @@ Support support(const std::filesystem::path& checkpoint, const Options& options)
 /// A line a tensor, a line a reason, and the verdict.
 std::string to_text(const Support& support);
 
-/// What `lanec inspect` says below the tensors, a line a tensor: those that a text step does not need.
+/// What `lanec inspect` says below the tensors: how many nextn blocks there are, and a line for each tensor that a text
+/// step does not need.
 std::string left_out_text(const Checkpoint& checkpoint);
 
 }  // namespace lane

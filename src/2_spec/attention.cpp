@@ -8,51 +8,50 @@ namespace lane {
 namespace {
 
 struct Heads {
-  int64_t heads, groups, width, value_width;
+  Size heads, groups, width, value_width;
 };
 
 Heads heads(const Source& source, const Block& block) {
   const auto index = size_t(block.index);
-  const int64_t count = source.keys.required_by_layer("attention.head_count", source.blocks)[index];
-  Heads result{.heads = count, .groups = count, .width = 0, .value_width = 0};
+  const Size count = source.keys.required_by_layer("attention.head_count", source.blocks)[index];
+  Heads of{.heads = count, .groups = count, .width = 0, .value_width = 0};
   if (const auto groups = source.keys.by_layer("attention.head_count_kv", source.blocks, {.low = 0}))
-    result.groups = (*groups)[index];
-  if (result.groups == 0 || result.heads % result.groups != 0)
-    source.keys.refuse_size("attention.head_count_kv", fmt::format("{}", result.groups),
-                            fmt::format("a divisor of the {} heads", result.heads));
-  const int64_t share = source.width / result.heads;
-  result.width = source.keys.integer("attention.key_length").value_or(share);
-  result.value_width = source.keys.integer("attention.value_length").value_or(share);
-  return result;
+    of.groups = (*groups)[index];
+  if (of.groups.is(0) || (known(count, of.groups) && count.value() % of.groups.value() != 0))
+    of.groups =
+        source.keys.refuse_size("attention.head_count_kv", fmt::format("{}", of.groups.value()),
+                                count.known() ? fmt::format("a divisor of the {} heads", count.value()) : "1 or more");
+  const Size share = source.width / count;
+  of.width = source.keys.integer("attention.key_length").value_or(share);
+  of.value_width = source.keys.integer("attention.value_length").value_or(share);
+  return of;
 }
 
+// A layer of which it is not known has one: what windows ask for is read then.
 bool is_windowed(const Source& source, const Block& block) {
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  if (source.keys.is_array(kPattern)) {
-    const auto layers = source.keys.by_layer(kPattern, source.blocks, {.low = 0});
-    return layers && (*layers)[size_t(block.index)] != 0;
+  if (source.keys.is_array(kPattern) || source.row.window_period == 0) {
+    const auto layers = source.keys.array(kPattern, source.blocks, {.low = 0});
+    if (layers) return !(*layers)[size_t(block.index)].is(0);
+    source.keys.refuse_missing(kPattern, "a value for each block: 1 where attention has a window");
+    return true;
   }
-  if (source.row.window_period == 0) {
-    source.keys.ignore(kPattern);
-    source.keys.refuse(kPattern, "no array", "a value for each block: 1 where attention has a window");
-    return false;
-  }
-  const int64_t period = source.keys.integer(kPattern, {.low = 0}).value_or(source.row.window_period);
-  return period == 0 || block.index % period < period - 1;
+  const Size period = source.keys.integer(kPattern, {.low = 0}).value_or(source.row.window_period);
+  return !period.known() || period.is(0) || block.index % period.value() < period.value() - 1;
 }
 
 // Positions that a layer sees; 0: all.
 int64_t window(const Source& source, const Block& block) {
-  const int64_t size = window_size(source);
-  if (size == 0) source.keys.ignore("attention.sliding_window_pattern");
-  return size > 0 && is_windowed(source, block) ? size : 0;
+  const Size size = window_size(source);
+  if (size.is(0)) source.keys.ignore("attention.sliding_window_pattern");
+  return !size.is(0) && is_windowed(source, block) ? size.value() : 0;
 }
 
 double score_scale(const Source& source, const Heads& of) {
   const double scale = source.row.score_scale_key ? source.keys.real("attention.scale").value_or(0) : 0;
   if (scale != 0) return scale;
   const bool wide = source.row.wide_scale_blocks != 0 && source.row.wide_scale_blocks == source.layers;
-  return 1 / std::sqrt(double(wide ? source.width / of.heads : of.width));
+  return 1 / std::sqrt(double((wide ? source.width / of.heads : of.width).value()));
 }
 
 // A file's 0 stands for 1.
@@ -63,15 +62,15 @@ double value_scale(const Source& source) {
 
 // One fused tensor, with one bias or three, or three of both.
 void take_projections(const Source& source, const Block& block, const Heads& of, Attention& result) {
-  const int64_t q = source.product({of.heads, of.width, result.gated ? 2 : 1});
-  const int64_t k = source.product({of.groups, of.width}), v = source.product({of.groups, of.value_width});
+  const Size q = source.product({of.heads, of.width, result.gated ? 2 : 1});
+  const Size k = source.product({of.groups, of.width}), v = source.product({of.groups, of.value_width});
   Tensors& tensors = source.tensors;
   const bool fused = tensors.has(block.tensor("attn_qkv.weight"));
   const bool fused_bias = fused && !tensors.has(block.tensor("attn_q.bias"));
   if (fused)
     result.fused = tensors.linear(block.tensor("attn_qkv"), {.rows = q + k + v, .columns = source.width},
                                   fused_bias ? source.row.qkv_bias : Presence::Absent);
-  const auto take = [&](const std::string& base, int64_t rows) {
+  const auto take = [&](const std::string& base, Size rows) {
     Linear one;
     if (!fused) one.matrix = tensors.matrix(base + ".weight", {.rows = rows, .columns = source.width});
     if (!fused_bias) one.bias = tensors.vector(source.row.qkv_bias, base + ".bias", {.columns = rows});
@@ -87,16 +86,17 @@ void take_projections(const Source& source, const Block& block, const Heads& of,
 
 // Queries are scaled by their position, from the original context on.
 std::optional<Temperature> temperature(const Source& source) {
-  const double factor = source.row.temperature_key ? source.keys.real("attention.temperature_scale").value_or(0) : 0;
-  if (factor == 0) return std::nullopt;
-  return Temperature{factor, original_context(source)};
+  constexpr std::string_view kKey = "attention.temperature_scale";
+  const auto factor = source.row.temperature_key ? source.keys.real(kKey) : 0;
+  if (factor.value_or(0) == 0 && !source.keys.refused(kKey, factor)) return std::nullopt;
+  return Temperature{factor.value_or(0), original_context(source)};
 }
 
-std::optional<Norm> head_norm(const Source& source, const std::string& base, int64_t count, int64_t width) {
+std::optional<Norm> head_norm(const Source& source, const std::string& base, Size count, Size width) {
   const bool absent = source.row.head_norm_presence == Presence::Optional && !source.tensors.has(base + ".weight");
   if (source.row.head_norm == HeadNorm::None || absent) return std::nullopt;
   Norm result{.kind = source.row.norm, .epsilon = source.epsilon};
-  result.width = source.row.head_norm == HeadNorm::Whole ? 0 : width;
+  result.width = source.row.head_norm == HeadNorm::Whole ? 0 : width.value();
   result.own_gains = source.row.head_norm == HeadNorm::OwnGains;
   Tensors::Dims dims{.columns = source.row.head_norm == HeadNorm::Whole ? source.product({count, width}) : width};
   if (result.own_gains) dims.rows = count;
@@ -109,10 +109,10 @@ std::optional<Norm> head_norm(const Source& source, const std::string& base, int
 Attention attention(const Source& source, const Block& block) {
   const Heads of = heads(source, block);
   const Architecture& row = source.row;
-  Attention result{.heads = of.heads,
-                   .groups = of.groups,
-                   .width = of.width,
-                   .value_width = of.value_width,
+  Attention result{.heads = of.heads.value(),
+                   .groups = of.groups.value(),
+                   .width = of.width.value(),
+                   .value_width = of.value_width.value(),
                    .gated = row.gated_attention};
   result.scale = score_scale(source, of);
   result.window = window(source, block);

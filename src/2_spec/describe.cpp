@@ -33,42 +33,60 @@ int64_t chosen_context(const Options& options, int64_t model_ctx) {
 
 void check_causal(const Source& source) {
   if (!source.keys.boolean("attention.causal").value_or(true))
-    source.refusals.add(NotYetError("attention that sees later tokens (attention.causal)"));
+    source.keys.refuse_meaning("attention.causal", "attention that sees later tokens");
 }
 
-// Numbers of the whole model that are refused, as tensors have them: without these every layer would be refused, and
-// for nothing of its own.
+// Columns of the embedding table, where the last norm's are as many; of models whose norms have no tensors, where the
+// first layer's attention says so.
+Size shown_width(const Source& source) {
+  const Size table = source.tensors.columns_of("token_embd.weight");
+  const Size other = source.row.norm_gain == Presence::Absent
+                         ? source.tensors.rows_of("blk.0.attn_output.weight")
+                         : source.tensors.columns_of(std::string(source.row.final_norm) + ".weight");
+  return known(table, other) && other.is(table.value()) ? table : Size::unknown();
+}
+
+// Numbers of the whole model. Where they are refused, as tensors have them: without these every layer would be refused,
+// and for nothing of its own.
 void read_sizes(Source& source) {
-  const auto required = [&](std::string_view key, Range range, int64_t by_tensors) {
-    return source.refusals.scope([&] {
-      const int64_t said = source.keys.required_integer(key, range);
-      return source.refusals.doubted() ? by_tensors : said;
-    });
-  };
   constexpr Range kBlocks{.high = 512};
-  source.blocks = required("block_count", kBlocks, std::clamp(source.tensors.blocks(), kBlocks.low, kBlocks.high));
-  const TensorInfo* table = source.tensors.checkpoint().tensor("token_embd.weight");
-  source.width = required("embedding_length", {}, table ? int64_t(table->columns()) : 0);
-  source.model_ctx = required("context_length", {}, Range{}.high);
-  if (source.width == 0) source.refusals.doubt();
+  source.blocks = source.keys.required_integer("block_count", kBlocks);
+  if (!source.blocks.known())
+    source.blocks = Size::unknown(std::clamp(source.tensors.blocks(), kBlocks.low, kBlocks.high));
+  source.width = source.keys.required_integer("embedding_length");
+  if (!source.width.known()) source.width = shown_width(source);
+  const Size context = source.keys.required_integer("context_length");
+  source.model_ctx = context.known() ? context.value() : Range{}.high;
 }
 
-// Trailing blocks that predict further tokens: where their number is refused, as tensors tell.
+// Trailing blocks that predict further tokens: at least those whose tensors tell.
 int64_t extra_blocks(const Source& source) {
-  const Range range{.low = 0, .high = std::max<int64_t>(source.blocks - 1, 0)};
-  return source.refusals.scope([&] {
-    int64_t extra = source.keys.integer("nextn_predict_layers", range).value_or(0);
-    if (!source.refusals.doubted()) return extra;
-    while (extra < range.high && source.tensors.has(Block{source.blocks - 1 - extra}.tensor("nextn.eh_proj.weight")))
-      ++extra;
-    return extra;
-  });
+  constexpr std::string_view kKey = "nextn_predict_layers";
+  const int64_t most = source.blocks.value() - 1;
+  const int64_t shown = std::min(source.tensors.trailing_blocks(source.blocks.value(), "nextn."), most);
+  const auto said = source.keys.integer(kKey, {.low = 0, .high = most});
+  if (said && !said->known()) return shown;
+  const int64_t count = said ? said->value() : 0;
+  if (count < shown)
+    source.keys.refuse(kKey, fmt::format("{}", count), fmt::format("{}, as many blocks end in nextn tensors", shown));
+  return std::max(count, shown);
+}
+
+// Blocks of which the file has no tensor are missed at once, and not tensor by tensor.
+void count_blocks(Source& source) {
+  const int64_t extra = extra_blocks(source), shown = source.tensors.blocks();
+  source.layers = source.blocks.value() - extra;
+  if (source.layers <= shown) return;
+  source.keys.refuse_size("block_count", fmt::format("{}", source.blocks.value()),
+                          fmt::format("at most {}, which the file has tensors of", shown + extra));
+  source.layers = shown;
+  source.blocks = Size::unknown(shown + extra);
 }
 
 Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, Refusals& refusals, const Options& options) {
   Source source{.row = row, .keys = keys, .tensors = tensors, .refusals = refusals};
   read_sizes(source);
-  source.layers = source.blocks - extra_blocks(source);
+  count_blocks(source);
   source.ctx = chosen_context(options, source.model_ctx);
   source.epsilon = keys.required_positive(row.norm == NormKind::Rms ? "attention.layer_norm_rms_epsilon"
                                                                     : "attention.layer_norm_epsilon");
@@ -79,15 +97,13 @@ bool is_parallel(const Source& source, const Block& block) {
   if (source.row.residual != Residual::ByNorm) return source.row.residual == Residual::Parallel;
   const bool parallel = !source.tensors.has(block.tensor(std::string(source.row.ffn_norm) + ".weight"));
   if (source.keys.boolean("use_parallel_residual").value_or(parallel) && !parallel)
-    source.refusals.add(NotYetError("a parallel residual with a norm for each branch (use_parallel_residual)"));
+    source.keys.refuse_meaning("use_parallel_residual", "a parallel residual with a norm for each branch");
   return parallel;
 }
 
 Layer layer(const Source& source, int64_t index) {
   const Block block{index};
-  Refusals& refusals = source.refusals;
-  Layer result{.mixer = refusals.scope([&] { return mixer(source, block); }),
-               .feed_forward = refusals.scope([&] { return feed_forward(source, block); })};
+  Layer result{.mixer = mixer(source, block), .feed_forward = feed_forward(source, block)};
   result.mixer_norm = layer_norm(source, block, source.row.mixer_norm);
   result.mixer_post_norm = layer_norm(source, block, source.row.mixer_post_norm);
   result.parallel = is_parallel(source, block);
@@ -97,20 +113,20 @@ Layer layer(const Source& source, int64_t index) {
 }
 
 // Ids that the vocabulary names: the embedding table may have more rows, and not fewer.
-int64_t vocabulary(const Source& source, int64_t rows) {
+Size vocabulary(const Source& source, Size rows) {
   const Checkpoint& checkpoint = source.tensors.checkpoint();
   const Shard& shard = checkpoint.shards.front();
   const MetaEntry* entry = checkpoint.find("tokenizer.ggml.tokens");
   const auto* list = entry ? std::get_if<MetaArray>(&entry->value) : nullptr;
-  const int64_t tokens = list ? int64_t(list->count) : rows;
-  if ((tokens < 1 || tokens > rows) && !source.refusals.doubted())
+  const Size tokens = list ? Size(int64_t(list->count)) : rows;
+  if (rows.known() && (tokens.value() < 1 || tokens.value() > rows.value()))
     source.refusals.add(CheckpointError(printable(shard.path, 4096), entry ? entry->offset : shard.data_start,
-                                        fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens),
-                                        fmt::format("1 to the {} rows of 'token_embd.weight'", rows)));
+                                        fmt::format("'tokenizer.ggml.tokens' with {} tokens", tokens.value()),
+                                        fmt::format("1 to the {} rows of 'token_embd.weight'", rows.value())));
   const auto said = source.keys.integer("vocab_size");
-  if (said && *said != tokens && *said != rows)
-    source.keys.refuse_size("vocab_size", fmt::format("{}", *said),
-                            fmt::format("the {} rows of 'token_embd.weight'", rows));
+  if (said && known(*said, rows) && !said->is(tokens.value()) && !said->is(rows.value()))
+    source.keys.refuse("vocab_size", fmt::format("{}", said->value()),
+                       fmt::format("the {} rows of 'token_embd.weight'", rows.value()));
   return tokens;
 }
 
@@ -118,7 +134,8 @@ int64_t vocabulary(const Source& source, int64_t rows) {
 double said_scale(const Source& source, std::string_view key, double otherwise) {
   const auto said = source.keys.not_negative(key);
   if (said == 0.0) return 1;
-  return said || otherwise != 0 ? said.value_or(otherwise) : source.keys.required_positive(key);
+  if (!said && otherwise == 0) source.keys.refuse_missing(key, "a float");
+  return said.value_or(otherwise != 0 ? otherwise : 1);
 }
 
 double scale(const Source& source, Scale kind, std::string_view key, double otherwise) {
@@ -126,7 +143,7 @@ double scale(const Source& source, Scale kind, std::string_view key, double othe
     case Scale::None:
       return 1;
     case Scale::RootOfWidth:
-      return std::sqrt(double(source.width));
+      return std::sqrt(double(source.width.value()));
     case Scale::Key:
       return said_scale(source, key, otherwise);
     case Scale::InverseKey:
@@ -139,7 +156,7 @@ double scale(const Source& source, Scale kind, std::string_view key, double othe
     case Scale::OverDepth:
       return otherwise / std::sqrt(double(source.layers));
     case Scale::OverWidth:
-      return otherwise / double(source.width);
+      return otherwise / double(source.width.value());
   }
   return 1;
 }
@@ -147,14 +164,14 @@ double scale(const Source& source, Scale kind, std::string_view key, double othe
 void describe_ends(const Source& source, ModelSpec& spec) {
   const Architecture& row = source.row;
   Tensors& tensors = source.tensors;
-  spec.rows = tensors.rows_of("token_embd.weight");
-  if (!tensors.has("token_embd.weight")) source.refusals.doubt();  // taking it refuses
-  spec.embedding = tensors.matrix("token_embd.weight", {.rows = spec.rows, .columns = source.width});
-  spec.tokens = vocabulary(source, spec.rows);
+  const Size rows = tensors.rows_of("token_embd.weight");
+  spec.rows = rows.value();
+  spec.embedding = tensors.matrix("token_embd.weight", {.rows = rows, .columns = source.width});
+  spec.tokens = vocabulary(source, rows).value();
   spec.final_norm = norm(source, std::string(row.final_norm), source.width);
-  spec.head.matrix = tensors.matrix(row.head, "output.weight", {.rows = spec.rows, .columns = source.width});
+  spec.head.matrix = tensors.matrix(row.head, "output.weight", {.rows = rows, .columns = source.width});
   if (!spec.head) spec.head.matrix = spec.embedding;
-  spec.head.bias = tensors.vector(row.head_bias, "output.bias", {.columns = spec.rows});
+  spec.head.bias = tensors.vector(row.head_bias, "output.bias", {.columns = rows});
   spec.embedding_scale = scale(source, row.embedding_scale, "embedding_scale", row.embedding_scale_default);
   spec.residual_scale = scale(source, row.residual_scale, "residual_scale", row.residual_scale_default);
   spec.logit_scale = scale(source, row.logit_scale, "logit_scale", row.logit_scale_default);
@@ -163,9 +180,10 @@ void describe_ends(const Source& source, ModelSpec& spec) {
 }
 
 ModelSpec describe(const Source& source) {
-  ModelSpec spec{.architecture = &source.row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width};
+  ModelSpec spec{
+      .architecture = &source.row, .ctx = source.ctx, .model_ctx = source.model_ctx, .width = source.width.value()};
   check_causal(source);
-  source.refusals.scope([&] { describe_ends(source, spec); });
+  describe_ends(source, spec);
   for (int64_t index = 0; index < source.layers; ++index) spec.layers.push_back(layer(source, index));
   return spec;
 }
@@ -173,7 +191,7 @@ ModelSpec describe(const Source& source) {
 // Each key and each tensor that no part asked for.
 void refuse_the_rest(const Source& source) {
   source.keys.refuse_the_rest();
-  source.tensors.refuse_the_rest(source.layers, source.blocks - source.layers);
+  source.tensors.refuse_the_rest(source.layers, source.blocks.value() - source.layers);
 }
 
 }  // namespace
@@ -186,7 +204,7 @@ ModelSpec describe_model(const Checkpoint& checkpoint, const Options& options) {
   const Source source = read_source(row, keys, tensors, refusals, options);
   ModelSpec spec = describe(source);
   refuse_the_rest(source);
-  spec.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
+  spec.left_out = tensors.left_out(source.layers, source.blocks.value() - source.layers);
   return spec;
 }
 
@@ -201,8 +219,10 @@ Survey survey_model(const Checkpoint& checkpoint, const Options& options) {
     const Source source = read_source(*row, keys, tensors, refusals, options);
     describe(source);
     refuse_the_rest(source);
-    survey.left_out = tensors.left_out(source.layers, source.blocks - source.layers);
+    survey.nextn_blocks = source.blocks.value() - source.layers;
+    survey.left_out = tensors.left_out(source.layers, survey.nextn_blocks);
     survey.misshapen = tensors.misshapen();
+    survey.unshaped = tensors.unshaped();
     for (const TensorInfo& info : checkpoint.tensors)
       if (tensors.taken(info.name)) survey.read.emplace(info.name);
   }

@@ -17,14 +17,14 @@ struct Source {
   Keys& keys;
   Tensors& tensors;
   Refusals& refusals;
-  int64_t width = 0;   // embedding_length
-  int64_t blocks = 0;  // block_count, trailing ones that text does not need included
+  Size width = 0;      // embedding_length
+  Size blocks = 0;     // block_count, trailing ones that text does not need included
   int64_t layers = 0;  // the blocks of a step
   int64_t ctx = 0;     // positions that caches hold
   int64_t model_ctx = 0;
   double epsilon = 0;  // of norms
 
-  int64_t product(std::initializer_list<int64_t> factors) const {
+  Size product(std::initializer_list<Size> factors) const {
     return lane::product(tensors.checkpoint(), refusals, factors);
   }
 };
@@ -37,13 +37,13 @@ struct Block {
 
 // norms.cpp
 /// `base`.weight and, where the row says so, `base`.bias, over `columns` values.
-Norm norm(const Source& source, const std::string& base, int64_t columns);
+Norm norm(const Source& source, const std::string& base, Size columns);
 /// The norm of a layer that the row names; none where the name is empty.
 std::optional<Norm> layer_norm(const Source& source, const Block& block, std::string_view name);
 
 // rotary.cpp
 /// What rotates a layer's queries and keys; none where the layer is not rotated.
-std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed);
+std::optional<Rotary> rotary(const Source& source, const Block& block, Size width, bool windowed);
 /// Positions that the model was trained on before its context was stretched.
 int64_t original_context(const Source& source);
 /// What multiplies cosine and sine, beside what yarn makes of its factor.
@@ -51,7 +51,7 @@ double attention_factor(const Source& source);
 /// 0 where the architecture does not read it.
 double yarn_log_multiplier(const Source& source);
 /// Positions that layers with a window see; 0: no layer has one.
-int64_t window_size(const Source& source);
+Size window_size(const Source& source);
 
 // attention.cpp
 Attention attention(const Source& source, const Block& block);

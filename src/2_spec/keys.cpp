@@ -38,19 +38,15 @@ double decimal(float value) { return std::strtod(fmt::format("{}", value).c_str(
 bool Keys::in_range(std::string_view key, int64_t value, Range range) const {
   if (value >= range.low && value <= range.high) return true;
   refuse(key, fmt::format("{}", value), fmt::format("{} to {}", range.low, range.high));
-  refusals_.doubt();
   return false;
 }
 
-std::optional<int64_t> Keys::integer(std::string_view key, Range range) {
+std::optional<Size> Keys::integer(std::string_view key, Range range) {
   asked_.insert(full(key));
   const auto value = refusals_.attempt([&] { return checkpoint_.integer(full(key)); });
-  if (!value) {
-    if (has(key)) refusals_.doubt();
-    return std::nullopt;
-  }
+  if (!value) return has(key) ? std::optional(Size::unknown()) : std::nullopt;
   const int64_t number = *value > uint64_t(INT64_MAX) ? INT64_MAX : int64_t(*value);
-  return in_range(key, number, range) ? std::optional(number) : std::nullopt;
+  return in_range(key, number, range) ? Size(number) : Size::unknown();
 }
 
 std::optional<double> Keys::real(std::string_view key) {
@@ -93,36 +89,36 @@ bool Keys::is_array(std::string_view key) const {
   return entry && entry->type == MetaType::Array;
 }
 
-std::optional<std::vector<int64_t>> Keys::by_layer(std::string_view key, int64_t layers, Range range) {
-  if (!is_array(key)) {
-    const auto value = integer(key, range);
-    if (!value) return std::nullopt;
-    return std::vector<int64_t>(size_t(layers), *value);
-  }
+std::optional<std::vector<Size>> Keys::by_layer(std::string_view key, Size layers, Range range) {
+  if (is_array(key)) return array(key, layers, range);
+  const auto value = integer(key, range);
+  if (!value) return std::nullopt;
+  return std::vector<Size>(size_t(layers.value()), *value);
+}
+
+std::optional<std::vector<Size>> Keys::array(std::string_view key, Size count, Range range) {
   asked_.insert(full(key));
-  auto values = refusals_.attempt([&] { return checkpoint_.integers(full(key)); });
-  if (!values) {
-    refusals_.doubt();
-    return std::nullopt;
+  if (!has(key)) return std::nullopt;
+  std::vector<Size> sizes(size_t(count.value()), Size::unknown());
+  const auto values = refusals_.attempt([&] { return checkpoint_.integers(full(key)); });
+  if (!values) return sizes;
+  if (values->size() != sizes.size()) {
+    refuse(key, fmt::format("{} values", values->size()), fmt::format("{} values", sizes.size()));
+    return sizes;
   }
-  if (int64_t(values->size()) != layers) {
-    refuse_size(key, fmt::format("{} values", values->size()), fmt::format("{} values", layers));
-    return std::nullopt;
-  }
-  const bool sound = std::ranges::all_of(*values, [&](int64_t value) { return in_range(key, value, range); });
-  return sound ? std::move(values) : std::nullopt;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (in_range(key, (*values)[i], range)) sizes[i] = (*values)[i];
+  return sizes;
 }
 
-int64_t Keys::required_integer(std::string_view key, Range range) {
-  if (const auto value = integer(key, range)) return *value;
-  refuse_missing(key, "an integer");
-  return std::max<int64_t>(range.low, 1);
+Size Keys::required_integer(std::string_view key, Range range) {
+  const auto value = integer(key, range);
+  return value ? *value : refuse_missing(key, "an integer");
 }
 
-std::vector<int64_t> Keys::required_by_layer(std::string_view key, int64_t layers, Range range) {
+std::vector<Size> Keys::required_by_layer(std::string_view key, Size layers, Range range) {
   if (auto values = by_layer(key, layers, range)) return *std::move(values);
-  refuse_missing(key, "an integer, or one for each block");
-  return std::vector<int64_t>(size_t(layers), std::max<int64_t>(range.low, 1));
+  return std::vector(size_t(layers.value()), refuse_missing(key, "an integer, or one for each block"));
 }
 
 double Keys::required_positive(std::string_view key) {
@@ -131,19 +127,23 @@ double Keys::required_positive(std::string_view key) {
   return 1;
 }
 
-void Keys::refuse_missing(std::string_view key, const std::string& expected) const {
-  if (has(key)) return;
-  refuse(key, "", expected);
-  refusals_.doubt();
+Size Keys::refuse_missing(std::string_view key, const std::string& expected) const {
+  if (!has(key)) refuse(key, "", expected);
+  return Size::unknown();
 }
 
-void Keys::refuse_size(std::string_view key, const std::string& found, const std::string& expected) const {
-  if (!refusals_.doubted()) refuse(key, found, expected);
-  refusals_.doubt();
+Size Keys::refuse_size(std::string_view key, const std::string& found, const std::string& expected) const {
+  refuse(key, found, expected);
+  return Size::unknown();
 }
 
 void Keys::refuse_unread(std::string_view key, const std::string& found) const {
   refusals_.add(NotYetError(fmt::format("'{}' = {}: the architecture has no such option", full(key), found)));
+}
+
+void Keys::refuse_meaning(std::string_view key, const std::string& meaning) const {
+  refusals_.add(
+      NotYetError(fmt::format("'{}' = {}: {}", full(key), value_text(*checkpoint_.find(full(key))), meaning)));
 }
 
 void Keys::refuse(std::string_view key, const std::string& found, const std::string& expected) const {
@@ -161,7 +161,7 @@ void Keys::refuse_the_rest() const {
     if (!entry.key.starts_with(prefix_) || asked_.contains(entry.key) || is_off(entry)) continue;
     const auto key = entry.key.substr(prefix_.size());
     if (std::find(std::begin(kHarmless), std::end(kHarmless), key) == std::end(kHarmless))
-      unknown.push_back(fmt::format("'{}'", printable(entry.key)));
+      unknown.push_back(fmt::format("'{}' = {}", printable(entry.key), value_text(entry)));
   }
   if (!unknown.empty())
     refusals_.add(NotYetError(fmt::format("{}: no known meaning for {}; left out, the model's text would differ",

@@ -8,26 +8,44 @@
 namespace lane {
 namespace {
 
-// Widths of a head as it was trained: absorbed files say them under other keys than those of the cache.
-LatentAttention latent_sizes(const Source& source, const Block& block) {
+// Of a head as it was trained.
+struct Widths {
+  Size heads, rank, turned;
+  Size key = 0, value = 0;  // plain and turned together; a value
+
+  Size plain() const { return key - turned; }
+};
+
+// Of the cache, under the keys that other models' widths have: `wanted`, where they are known.
+void check_cached(const Source& source, std::string_view key, Size wanted) {
+  const Size said = source.keys.required_integer(key);
+  if (known(said, wanted) && !said.is(wanted.value()))
+    source.keys.refuse(key, fmt::format("{}", said.value()),
+                       fmt::format("{}, the cache's, beside '{}_mla'", wanted.value(), source.keys.full(key)));
+}
+
+// Absorbed files say the trained widths under keys of their own.
+void read_widths(const Source& source, Widths& of) {
   Keys& keys = source.keys;
-  LatentAttention result;
-  result.heads = keys.required_by_layer("attention.head_count", source.blocks)[size_t(block.index)];
-  result.rank = keys.required_integer("attention.kv_lora_rank");
-  result.turned = keys.required_integer("rope.dimension_count", {.low = 2});
-  const int64_t share = source.width / result.heads;
-  const int64_t cached = keys.integer("attention.key_length").value_or(share);
-  const int64_t width = keys.integer("attention.key_length_mla").value_or(cached);
-  const int64_t cached_value = keys.integer("attention.value_length").value_or(share);
-  result.value_width = keys.integer("attention.value_length_mla").value_or(cached_value);
-  if (width <= result.turned)
-    keys.refuse_size("rope.dimension_count", fmt::format("{}", result.turned),
-                     fmt::format("less than the {} of a key", width));
-  if (keys.has("attention.key_length_mla") && (cached != result.rank + result.turned || cached_value != result.rank))
-    keys.refuse_size("attention.key_length", fmt::format("{} and values of {}", cached, cached_value),
-                     fmt::format("{} and values of {}", result.rank + result.turned, result.rank));
-  result.plain = width - result.turned;
-  return result;
+  constexpr std::string_view kKey = "attention.key_length", kValue = "attention.value_length";
+  const Size share = source.width / of.heads;
+  of.key = keys.integer("attention.key_length_mla").value_or(keys.integer(kKey).value_or(share));
+  of.value = keys.integer("attention.value_length_mla").value_or(keys.integer(kValue).value_or(share));
+  if (!keys.has("attention.key_length_mla")) return;
+  check_cached(source, kKey, of.rank + of.turned);
+  check_cached(source, kValue, of.rank);
+}
+
+Widths latent_widths(const Source& source, const Block& block) {
+  Keys& keys = source.keys;
+  Widths of{.heads = keys.required_by_layer("attention.head_count", source.blocks)[size_t(block.index)],
+            .rank = keys.required_integer("attention.kv_lora_rank"),
+            .turned = keys.required_integer("rope.dimension_count", {.low = 2})};
+  read_widths(source, of);
+  if (known(of.key, of.turned) && of.key.value() <= of.turned.value())
+    of.turned = keys.refuse_size("rope.dimension_count", fmt::format("{}", of.turned.value()),
+                                 fmt::format("less than the {} of a key", of.key.value()));
+  return of;
 }
 
 // Where scores take the rotary magnitude, they take it twice, for queries and for keys. Without yarn, or without a
@@ -43,17 +61,27 @@ double score_scale(const Source& source, const LatentAttention& of) {
   return magnitude * magnitude * scale;
 }
 
-Norm latent_norm(const Source& source, const std::string& base, int64_t columns) {
+Norm latent_norm(const Source& source, const std::string& base, Size columns) {
   Norm result{.kind = NormKind::Rms, .epsilon = source.epsilon};
   result.gain = source.tensors.vector(base + ".weight", {.columns = columns});
   return result;
 }
 
-void take_queries(const Source& source, const Block& block, LatentAttention& result) {
-  const int64_t rows = source.product({result.heads, result.plain + result.turned});
-  const int64_t said = source.keys.integer("attention.q_lora_rank", {.low = 0}).value_or(0);
-  const int64_t rank = source.refusals.doubted() ? source.tensors.rows_of(block.tensor("attn_q_a.weight")) : said;
-  if (rank == 0) {
+// Of queries: 0 where one matrix makes them.
+Size query_rank(const Source& source, const Block& block) {
+  constexpr std::string_view kKey = "attention.q_lora_rank";
+  const Size shown = source.tensors.rows_of(block.tensor("attn_q_a.weight"));
+  const auto said = source.keys.integer(kKey, {.low = 0});
+  if (!said && shown.known())
+    return source.keys.refuse_missing(kKey, fmt::format("{}, the rows of 'attn_q_a'", shown.value()));
+  if (!said || (!said->known() && !shown.known())) return 0;
+  return *said;
+}
+
+void take_queries(const Source& source, const Block& block, const Widths& of, LatentAttention& result) {
+  const Size rows = source.product({of.heads, of.key});
+  const Size rank = query_rank(source, block);
+  if (rank.is(0)) {
     result.query = source.tensors.linear(block.tensor("attn_q"), {.rows = rows, .columns = source.width});
     return;
   }
@@ -62,24 +90,21 @@ void take_queries(const Source& source, const Block& block, LatentAttention& res
   result.query = source.tensors.linear(block.tensor("attn_q_b"), {.rows = rows, .columns = rank});
 }
 
-void take_latent(const Source& source, const Block& block, LatentAttention& result) {
+void take_latent(const Source& source, const Block& block, const Widths& of, LatentAttention& result) {
   Tensors& tensors = source.tensors;
-  const int64_t heads = result.heads;
-  result.latent =
-      tensors.linear(block.tensor("attn_kv_a_mqa"), {.rows = result.rank + result.turned, .columns = source.width});
-  result.latent_norm = latent_norm(source, block.tensor("attn_kv_a_norm"), result.rank);
+  result.latent = tensors.linear(block.tensor("attn_kv_a_mqa"), {.rows = of.rank + of.turned, .columns = source.width});
+  result.latent_norm = latent_norm(source, block.tensor("attn_kv_a_norm"), of.rank);
   if (tensors.has(block.tensor("attn_kv_b.weight"))) {
-    result.key_value_up =
-        tensors.linear(block.tensor("attn_kv_b"),
-                       {.rows = source.product({heads, result.plain + result.value_width}), .columns = result.rank});
+    result.key_value_up = tensors.linear(
+        block.tensor("attn_kv_b"), {.rows = source.product({of.heads, of.plain() + of.value}), .columns = of.rank});
   } else {
     result.key_up =
-        tensors.linear(block.tensor("attn_k_b"), {.experts = heads, .rows = result.rank, .columns = result.plain});
-    result.value_up = tensors.linear(block.tensor("attn_v_b"),
-                                     {.experts = heads, .rows = result.value_width, .columns = result.rank});
+        tensors.linear(block.tensor("attn_k_b"), {.experts = of.heads, .rows = of.rank, .columns = of.plain()});
+    result.value_up =
+        tensors.linear(block.tensor("attn_v_b"), {.experts = of.heads, .rows = of.value, .columns = of.rank});
   }
   result.output = tensors.linear(block.tensor("attn_output"),
-                                 {.rows = source.width, .columns = source.product({heads, result.value_width})});
+                                 {.rows = source.width, .columns = source.product({of.heads, of.value})});
 }
 
 }  // namespace
@@ -87,10 +112,15 @@ void take_latent(const Source& source, const Block& block, LatentAttention& resu
 LatentAttention latent_attention(const Source& source, const Block& block) {
   // One latent for all heads: whatever the cache's head count is called, it is not the model's.
   source.keys.ignore("attention.head_count_kv");
-  LatentAttention result = latent_sizes(source, block);
-  take_queries(source, block, result);
-  take_latent(source, block, result);
-  result.rotary = *rotary(source, block, result.turned, false);
+  const Widths of = latent_widths(source, block);
+  LatentAttention result{.heads = of.heads.value(),
+                         .rank = of.rank.value(),
+                         .plain = of.plain().value(),
+                         .turned = of.turned.value(),
+                         .value_width = of.value.value()};
+  take_queries(source, block, of, result);
+  take_latent(source, block, of, result);
+  result.rotary = rotary(source, block, of.turned, false).value_or(Rotary{});
   result.scale = score_scale(source, result);
   return result;
 }

@@ -2,7 +2,7 @@
 
 namespace lane {
 
-Norm norm(const Source& source, const std::string& base, int64_t columns) {
+Norm norm(const Source& source, const std::string& base, Size columns) {
   Norm result{.kind = source.row.norm, .epsilon = source.epsilon};
   result.gain = source.tensors.vector(source.row.norm_gain, base + ".weight", {.columns = columns});
   result.bias = source.tensors.vector(source.row.norm_bias, base + ".bias", {.columns = columns});

@@ -16,7 +16,7 @@ bool is_rotated(const Source& source, const Block& block, bool windowed) {
     case RotaryLayers::All:
       return true;
     case RotaryLayers::Windowed:
-      return windowed || window_size(source) == 0;
+      return windowed || window_size(source).is(0);
     case RotaryLayers::Finetuned:
       return source.keys.boolean("rope.scaling.finetuned").value_or(true);
   }
@@ -25,7 +25,7 @@ bool is_rotated(const Source& source, const Block& block, bool windowed) {
 
 // Factors that divide each pair's frequency. Long ones are for a context, not for a prompt: the choice is made here,
 // once.
-Weight factors(const Source& source, int64_t turned) {
+Weight factors(const Source& source, Size turned) {
   if (!source.row.frequency_factors) return {};
   const Tensors::Dims dims{.columns = turned / 2};
   if (source.tensors.has("rope_freqs.weight")) return source.tensors.vector("rope_freqs.weight", dims);
@@ -64,18 +64,22 @@ double said_factor(const Source& source) {
 }
 
 void scale(const Source& source, Rotary& rotary) {
-  const auto type = source.keys.string("rope.scaling.type").value_or("linear");
+  constexpr std::string_view kType = "rope.scaling.type";
+  const auto said_type = source.keys.string(kType);
+  const std::string_view type = said_type.value_or("linear");
   const double said = said_factor(source);
   const double factor = said == 0 ? 1 : said;
-  if (type != "none" && type != "linear" && type != "yarn" && type != "longrope")
+  const bool known_type = type == "none" || type == "linear" || type == "yarn" || type == "longrope";
+  if (!known_type)
     source.refusals.add(NotYetError(fmt::format("'{}' = '{}'; accepted are none, linear, yarn and longrope",
-                                                source.keys.full("rope.scaling.type"), printable(type))));
+                                                source.keys.full(kType), printable(type))));
   // What only yarn asks for says nothing without it.
   for (std::string_view key : {"original_context_length", "yarn_beta_fast", "yarn_beta_slow"})
     source.keys.ignore(fmt::format("rope.scaling.{}", key));
   if (source.row.yarn_log != YarnLog::Unread) source.keys.ignore("rope.scaling.yarn_log_multiplier");
-  if (type == "yarn") {
-    if (rotary.base <= 1)
+  // Where the type is refused, so that what yarn asks for is looked at.
+  if (type == "yarn" || !known_type || source.keys.refused(kType, said_type)) {
+    if (rotary.base <= 1 && type == "yarn")
       source.keys.refuse("rope.freq_base", fmt::format("{}", rotary.base), "a base over 1 for yarn");
     rotary.yarn = yarn(source, factor);
     rotary.magnitude *= yarn_magnitude(source, factor);
@@ -84,23 +88,27 @@ void scale(const Source& source, Rotary& rotary) {
   }
 }
 
-int64_t turned_values(const Source& source, int64_t width) {
-  const int64_t turned = source.keys.integer("rope.dimension_count", {.low = 0}).value_or(width);
-  if (turned % 2 != 0 || turned > width)
-    source.keys.refuse_size("rope.dimension_count", fmt::format("{}", turned),
-                            fmt::format("an even number, at most the {} values of a head", width));
-  return turned;
+Size turned_values(const Source& source, Size width) {
+  const Size turned = source.keys.integer("rope.dimension_count", {.low = 0}).value_or(width);
+  if (!known(turned, width) || (turned.value() % 2 == 0 && turned.value() <= width.value())) return turned;
+  return source.keys.refuse_size("rope.dimension_count", fmt::format("{}", turned.value()),
+                                 fmt::format("an even number, at most the {} values of a head", width.value()));
 }
 
 // Rotary sections of images: text stands at one position in all of them, so they only have to add up.
-void check_sections(const Source& source, int64_t turned) {
+void check_sections(const Source& source, Size turned) {
   if (source.row.sections == Presence::Absent) return;
-  const auto sections = source.keys.by_layer("rope.dimension_sections", 4, {.low = 0});
-  int64_t sum = 0;
-  for (int64_t section : sections.value_or(std::vector<int64_t>{})) sum += section;
-  if (sum != turned / 2)
-    source.keys.refuse_size("rope.dimension_sections", fmt::format("a sum of {}", sum),
-                            fmt::format("four numbers that add up to {}", turned / 2));
+  constexpr std::string_view kKey = "rope.dimension_sections";
+  const auto sections = source.keys.by_layer(kKey, 4, {.low = 0});
+  if (!sections) {
+    source.keys.refuse_missing(kKey, "four numbers that add up to half the values that are turned");
+    return;
+  }
+  Size sum = 0;
+  for (Size section : *sections) sum = sum + section;
+  if (known(sum, turned) && !sum.is(turned.value() / 2))
+    source.keys.refuse(kKey, fmt::format("a sum of {}", sum.value()),
+                       fmt::format("four numbers that add up to {}", turned.value() / 2));
 }
 
 // A layer with a window has a base of its own, and not the scaling that stretches the others.
@@ -117,12 +125,12 @@ void adapt_to_window(const Source& source, Rotary& rotary) {
 }  // namespace
 
 int64_t original_context(const Source& source) {
-  return source.keys.integer("rope.scaling.original_context_length").value_or(source.model_ctx);
+  return source.keys.integer("rope.scaling.original_context_length").value_or(source.model_ctx).value();
 }
 
 double attention_factor(const Source& source) { return source.keys.positive("rope.scaling.attn_factor").value_or(1); }
 
-int64_t window_size(const Source& source) {
+Size window_size(const Source& source) {
   const bool other_model = source.row.window_blocks != 0 && source.row.window_blocks != source.layers;
   if (source.row.ignores_window || other_model) source.keys.ignore("attention.sliding_window");
   if (other_model) source.keys.ignore("attention.sliding_window_pattern");
@@ -130,7 +138,8 @@ int64_t window_size(const Source& source) {
   // Where a model may be without windows, 0 says that this one is; elsewhere it is no width.
   const bool some = source.row.window == Presence::Required || source.row.window_default > 0;
   const auto key = source.keys.integer("attention.sliding_window", {.low = some ? 1 : 0});
-  if (!key && source.row.window == Presence::Required) source.keys.required_integer("attention.sliding_window");
+  if (!key && source.row.window == Presence::Required)
+    return source.keys.refuse_missing("attention.sliding_window", "an integer");
   return key.value_or(source.row.window_default);
 }
 
@@ -139,11 +148,12 @@ double yarn_log_multiplier(const Source& source) {
   return source.keys.not_negative("rope.scaling.yarn_log_multiplier").value_or(0);
 }
 
-std::optional<Rotary> rotary(const Source& source, const Block& block, int64_t width, bool windowed) {
+std::optional<Rotary> rotary(const Source& source, const Block& block, Size width, bool windowed) {
   const double base = source.keys.positive("rope.freq_base").value_or(10000);
-  Rotary result{.width = width, .turned = turned_values(source, width), .base = base, .pairing = source.row.pairing};
-  check_sections(source, result.turned);
-  result.factors = factors(source, result.turned);
+  const Size turned = turned_values(source, width);
+  Rotary result{.width = width.value(), .turned = turned.value(), .base = base, .pairing = source.row.pairing};
+  check_sections(source, turned);
+  result.factors = factors(source, turned);
   result.magnitude = attention_factor(source);
   scale(source, result);
   if (source.row.window_base_key) source.keys.ignore("rope.freq_base_swa");  // without a window it says nothing

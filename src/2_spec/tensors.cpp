@@ -10,9 +10,11 @@
 namespace lane {
 namespace {
 
-std::string dims_text(int64_t experts, int64_t rows, int64_t columns) {
-  if (experts != 1) return fmt::format("{} x {} x {}", experts, rows, columns);
-  return rows != 1 ? fmt::format("{} x {}", rows, columns) : fmt::format("{}", columns);
+std::string text(Size size) { return size.known() ? fmt::format("{}", size.value()) : "?"; }
+
+std::string dims_text(const Tensors::Dims& dims) {
+  if (!dims.experts.is(1)) return fmt::format("{} x {} x {}", text(dims.experts), text(dims.rows), text(dims.columns));
+  return dims.rows.is(1) ? text(dims.columns) : fmt::format("{} x {}", text(dims.rows), text(dims.columns));
 }
 
 std::string dims_text(const TensorInfo& info) {
@@ -24,23 +26,26 @@ std::string dims_text(const TensorInfo& info) {
 // N of "blk.N.…", else -1.
 int64_t block_of(std::string_view name) {
   if (!name.starts_with("blk.")) return -1;
-  int64_t block = -1;
+  int32_t block = -1;  // also of a number that is none
   std::from_chars(name.data() + 4, name.data() + name.size(), block);
   return block;
 }
 
 }  // namespace
 
-int64_t product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<int64_t> factors) {
+Size product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<Size> factors) {
+  if (!std::ranges::all_of(factors, &Size::known)) return Size::unknown();
   int64_t result = 1;
-  for (int64_t factor : factors) {
-    if (!__builtin_mul_overflow(result, factor, &result)) continue;
-    refusals.add(CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
-                                 "metadata whose product is past 2^63", "sizes of arrays"));
-    refusals.doubt();
-    return 1;
+  std::string found;
+  bool fits = true;
+  for (Size factor : factors) {
+    fits = !__builtin_mul_overflow(result, factor.value(), &result) && fits;
+    found += fmt::format("{}{}", found.empty() ? "" : " x ", factor.value());
   }
-  return result;
+  if (fits) return result;
+  refusals.add(CheckpointError(printable(checkpoint.shards.front().path, 4096), checkpoint.shards.front().data_start,
+                               fmt::format("metadata that sizes an array {}", found), "a product below 2^63"));
+  return Size::unknown();
 }
 
 CheckpointError Tensors::missing(const std::string& name) const {
@@ -49,18 +54,20 @@ CheckpointError Tensors::missing(const std::string& name) const {
 }
 
 Weight Tensors::take(const std::string& name, Dims dims, bool matrix) {
-  const Weight weight{name, dims.experts, dims.rows, dims.columns, matrix};
+  const Weight weight{name, dims.experts.value(), dims.rows.value(), dims.columns.value(), matrix};
   taken_.insert(name);
   const TensorInfo* info = checkpoint_.tensor(name);
   if (!info) {
     refusals_.add(missing(name));
     return weight;
   }
-  const bool same = info->ne[0] == uint64_t(dims.columns) && info->ne[1] == uint64_t(dims.rows) &&
-                    info->ne[2] == uint64_t(dims.experts) && info->ne[3] == 1;
-  if (same || refusals_.doubted()) return weight;
+  if (!known(dims.experts, dims.rows, dims.columns)) unshaped_.insert(name);
+  const auto fits = [](Size size, uint64_t found) { return !size.known() || uint64_t(size.value()) == found; };
+  if (fits(dims.columns, info->ne[0]) && fits(dims.rows, info->ne[1]) && fits(dims.experts, info->ne[2]) &&
+      info->ne[3] == 1)
+    return weight;
   misshapen_.insert(name);
-  refusals_.add(ShapeError(name, dims_text(dims.experts, dims.rows, dims.columns) + " by the metadata",
+  refusals_.add(ShapeError(name, dims_text(dims) + " by the metadata",
                            dims_text(*info) + " in " + printable(checkpoint_.shards[size_t(info->shard)].path, 4096),
                            ExitCode::Checkpoint));
   return weight;
@@ -83,9 +90,14 @@ Linear Tensors::linear(const std::string& base, Dims dims, Presence bias) {
   return {matrix(base + ".weight", dims), vector(bias, base + ".bias", {1, dims.experts, dims.rows})};
 }
 
-int64_t Tensors::rows_of(const std::string& name) const {
+Size Tensors::rows_of(const std::string& name) const {
   const TensorInfo* info = checkpoint_.tensor(name);
-  return info ? int64_t(info->rows()) : 0;
+  return info ? Size(int64_t(info->rows())) : Size::unknown();
+}
+
+Size Tensors::columns_of(const std::string& name) const {
+  const TensorInfo* info = checkpoint_.tensor(name);
+  return info ? Size(int64_t(info->columns())) : Size::unknown();
 }
 
 int64_t Tensors::blocks() const {
@@ -94,23 +106,35 @@ int64_t Tensors::blocks() const {
   return most;
 }
 
-bool Tensors::is_left_out(const TensorInfo& info, int64_t layers, int64_t extra) const {
-  const bool vision = info.name.starts_with("v.") || info.name.starts_with("mm.");
-  const int64_t block = block_of(info.name);
-  return !taken_.contains(info.name) && (vision || (block >= layers && block < layers + extra));
+int64_t Tensors::trailing_blocks(int64_t blocks, std::string_view part) const {
+  std::set<int64_t> found;
+  for (const TensorInfo& info : checkpoint_.tensors) {
+    const int64_t block = block_of(info.name);
+    if (info.name.starts_with(fmt::format("blk.{}.{}", block, part))) found.insert(block);
+  }
+  int64_t count = 0;
+  while (found.contains(blocks - 1 - count)) ++count;
+  return count;
 }
 
-std::vector<std::string> Tensors::left_out(int64_t layers, int64_t extra) const {
-  std::vector<std::string> names;
+std::optional<LeftOut::Part> Tensors::left_out_part(const TensorInfo& info, int64_t layers, int64_t extra) const {
+  if (taken_.contains(info.name)) return std::nullopt;
+  if (info.name.starts_with("v.") || info.name.starts_with("mm.")) return LeftOut::Part::Vision;
+  const int64_t block = block_of(info.name);
+  return block >= layers && block < layers + extra ? std::optional(LeftOut::Part::Nextn) : std::nullopt;
+}
+
+std::vector<LeftOut> Tensors::left_out(int64_t layers, int64_t extra) const {
+  std::vector<LeftOut> result;
   for (const TensorInfo& info : checkpoint_.tensors) {
-    if (is_left_out(info, layers, extra)) names.emplace_back(info.name);
+    if (const auto part = left_out_part(info, layers, extra)) result.push_back({std::string(info.name), *part});
   }
-  return names;
+  return result;
 }
 
 void Tensors::refuse_the_rest(int64_t layers, int64_t extra) const {
   for (const TensorInfo& info : checkpoint_.tensors) {
-    if (taken_.contains(info.name) || is_left_out(info, layers, extra)) continue;
+    if (taken_.contains(info.name) || left_out_part(info, layers, extra)) continue;
     refusals_.add(CheckpointError(printable(checkpoint_.shards[size_t(info.shard)].path, 4096), info.info_offset,
                                   fmt::format("tensor '{}', which the architecture does not use", printable(info.name)),
                                   "only tensors that the model's step reads"));

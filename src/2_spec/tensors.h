@@ -2,6 +2,7 @@
 // refused in the end.
 #pragma once
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,22 +12,23 @@
 #include "lane/gguf.h"
 #include "lane/refusals.h"
 #include "lane/spec.h"
+#include "size.h"
 
 namespace lane {
 
 /// Product of hyperparameters. Refuses with CheckpointError where it does not fit: no array of a model is that large.
-int64_t product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<int64_t> factors);
+Size product(const Checkpoint& checkpoint, Refusals& refusals, std::initializer_list<Size> factors);
 
 class Tensors {
  public:
   Tensors(const Checkpoint& checkpoint, Refusals& refusals) : checkpoint_(checkpoint), refusals_(refusals) {}
 
   struct Dims {
-    int64_t experts = 1, rows = 1, columns = 1;
+    Size experts = 1, rows = 1, columns = 1;
   };
 
-  /// Refuses with CheckpointError where the tensor is missing, ShapeError where the file's shape is another (unless a
-  /// size is doubted).
+  /// Refuses with CheckpointError where the tensor is missing, ShapeError where the file's shape is another in a size
+  /// that is known.
   Weight matrix(const std::string& name, Dims dims);
   Weight vector(const std::string& name, Dims dims);
   /// Absent: an empty weight, whatever the file has. Optional: empty where the file has none.
@@ -36,31 +38,35 @@ class Tensors {
   Linear linear(const std::string& base, Dims dims, Presence bias = Presence::Absent);
 
   bool has(const std::string& name) const { return checkpoint_.tensor(name) != nullptr; }
-  /// The file's rows (ne1) of a tensor; 0 where it is missing.
-  int64_t rows_of(const std::string& name) const;
+  /// The file's rows (ne1) of a tensor, and its columns (ne0); not known where it is missing.
+  Size rows_of(const std::string& name) const;
+  Size columns_of(const std::string& name) const;
   /// One more than the highest block that a name says.
   int64_t blocks() const;
+  /// The last of the first `blocks`, as many as have a tensor whose name goes on with `part`: "nextn.".
+  int64_t trailing_blocks(int64_t blocks, std::string_view part) const;
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
-  /// Names of the tensors that nobody took and that a text model does not need: vision towers, and the `extra` blocks
-  /// that follow the `layers` of the model.
-  std::vector<std::string> left_out(int64_t layers, int64_t extra) const;
+  /// Those that nobody took and that a text model does not need: vision towers, and the `extra` blocks that follow the
+  /// `layers` of the model.
+  std::vector<LeftOut> left_out(int64_t layers, int64_t extra) const;
   /// Refuses with CheckpointError each tensor that nobody took and that is not left out.
   void refuse_the_rest(int64_t layers, int64_t extra) const;
 
   bool taken(std::string_view name) const { return taken_.contains(name); }
-  /// Names of those taken whose shape was refused.
+  /// Names of those taken whose shape was refused, and of those whose shape is not known in whole.
   const std::set<std::string, std::less<>>& misshapen() const { return misshapen_; }
+  const std::set<std::string, std::less<>>& unshaped() const { return unshaped_; }
 
  private:
   Weight take(const std::string& name, Dims dims, bool matrix);
   CheckpointError missing(const std::string& name) const;
-  bool is_left_out(const TensorInfo& info, int64_t layers, int64_t extra) const;
+  std::optional<LeftOut::Part> left_out_part(const TensorInfo& info, int64_t layers, int64_t extra) const;
 
   const Checkpoint& checkpoint_;
   Refusals& refusals_;
-  std::set<std::string, std::less<>> taken_, misshapen_;
+  std::set<std::string, std::less<>> taken_, misshapen_, unshaped_;
 };
 
 }  // namespace lane

@@ -257,6 +257,9 @@ TEST(SpecErrors, RoutingThatIsNotKnown) {
   expect_error<NotYetError>("routed experts in architecture 'qwen3'", [&] { describe(recipe); });
   recipe = recipe_of("gptoss-f32");
   set_key(recipe, "gpt-oss.expert_count", "u32", 0);
+  for (const char* block : {"blk.0.", "blk.1."})
+    for (const char* name : {"ffn_gate_inp.weight", "ffn_down_exps.weight"})
+      drop_tensor(recipe, std::string(block) + name);
   expect_error<NotYetError>("block 0: the clamped gate without routed experts", [&] { describe(recipe); });
   recipe = recipe_of("deepseek2-f32");
   set_key(recipe, "deepseek2.expert_gating_func", "u32", 2);
@@ -339,6 +342,53 @@ TEST(SpecErrors, VisionTowersAndTrailingBlocksAreLeftOut) {
   EXPECT_EQ(spec.layers.size(), 2u);
   EXPECT_EQ(spec.left_out.size(), 3u);
   EXPECT_EQ(to_text(spec), plain + "left out 3 tensors\n");
+}
+
+/// Keys that may be missing, and that tensors show to be wanted.
+TEST(SpecErrors, KeysThatTensorsShowToBeMissing) {
+  const std::tuple<const char*, const char*, const char*> keys[] = {
+      {"mixtral-f32", "llama.expert_count", "4, the number of experts that tensors have"},
+      {"deepseek2-f32", "deepseek2.leading_dense_block_count", "1, the blocks before the first with experts"},
+      {"deepseek2-f32", "deepseek2.attention.q_lora_rank", "the rows of 'attn_q_a'"},
+      {"deepseek2-f32", "deepseek2.attention.key_length", "an integer"},
+      {"lfm2-f32", "lfm2.attention.head_count_kv", "one for each block"},
+      {"glm4moe-f32", "glm4moe.nextn_predict_layers", "as many blocks end in nextn tensors"},
+      {"mimo2-f32", "mimo2.attention.sliding_window_pattern", "a value for each block"},
+      {"qwen35-f32", "qwen35.rope.dimension_sections", "four numbers"},
+  };
+  for (const auto& [name, key, wanted] : keys) {
+    json recipe = recipe_of(name);
+    drop_key(recipe, key);
+    expect_error<CheckpointError>({std::string("no key '") + key + "'", wanted}, [&] { describe(recipe); });
+  }
+  json recipe = recipe_of("mixtral-f32");
+  set_key(recipe, "llama.expert_count", "u32", 0);
+  expect_error<CheckpointError>({"'llama.expert_count' = 0", "expected 4, the"}, [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, NumbersOfBlocksUnlikeTheTensors) {
+  json recipe = recipe_of("llama-f32");
+  set_key(recipe, "llama.block_count", "u32", 400);
+  expect_error<CheckpointError>({"'llama.block_count' = 400", "at most 2"}, [&] { describe(recipe); });
+  recipe = recipe_of("qwen3-f32");
+  add_tensor(recipe, "blk.1.nextn.eh_proj.weight", {256, 512});
+  set_key(recipe, "qwen3.nextn_predict_layers", "u32", 0);
+  expect_error<CheckpointError>({"'qwen3.nextn_predict_layers' = 0", "1, as many blocks end"},
+                                [&] { describe(recipe); });
+}
+
+TEST(SpecErrors, MessagesSayWhatWasFound) {
+  const std::tuple<const char*, const char*, const char*, json, const char*> changes[] = {
+      {"qwen35-f32", "qwen35.ssm.inner_size", "u32", 7, "'qwen35.ssm.inner_size' = 7; expected 128: 4 heads of 32"},
+      {"llama-f32", "llama.attention.causal", "bool", false, "'llama.attention.causal' = false: attention that sees"},
+      {"llama-f32", "llama.new_scale", "f32", 2.5, "no known meaning for 'llama.new_scale' = 2.5"},
+      {"mimo2-f32", "mimo2.attention.sliding_window_pattern", "u32", 2, "of type u32; expected an array of integers"},
+  };
+  for (const auto& [name, key, type, value, message] : changes) {
+    json recipe = recipe_of(name);
+    set_key(recipe, key, type, value);
+    expect_error<Error>(message, [&] { describe(recipe); });
+  }
 }
 
 TEST(SpecErrors, TokensAndRows) {

@@ -78,7 +78,7 @@ TEST(Support, EveryReasonAtOnce) {
   EXPECT_TRUE(found.whole);
   EXPECT_EQ(tensor_of(found, "another").use, Support::Tensor::Use::Unread);
   EXPECT_FALSE(tensor_of(found, "blk.0.attn_q.weight").computed);
-  EXPECT_FALSE(tensor_of(found, "output_norm.weight").shaped);
+  EXPECT_EQ(tensor_of(found, "output_norm.weight").shape, Support::Tensor::Shape::Another);
   const std::string text = to_text(found);
   for (const char* line : {"does not compile: 8 reasons\n", "tensor blk.1.attn_q.weight: F32, read\n",
                            "tensor another: F32, refused: the architecture does not use it\n",
@@ -144,7 +144,18 @@ TEST(Support, ShapesAreJudgedWhereTheirSizesAreKnown) {
   json recipe = recipe_of("llama-f32");
   set_key(recipe, "llama.attention.head_count", "str", "four");
   tensor(recipe, "blk.0.ffn_up.weight")["shape"] = {512, 255};
-  expect_reasons(support_of(recipe), {"llama.attention.head_count", "Shape: 'blk.0.ffn_up.weight'"});
+  tensor(recipe, "blk.1.attn_q.weight")["shape"] = {256, 255};
+  tensor(recipe, "blk.1.attn_k.weight")["shape"] = {128, 255};
+  const Support found = support_of(recipe);
+  // Of blk.1.attn_q the columns are known.
+  expect_reasons(found, {"llama.attention.head_count", "Shape: 'blk.0.ffn_up.weight'",
+                         "Shape: 'blk.1.attn_q.weight': declared ? x 256 by the metadata, bound 256 x 255",
+                         "Shape: 'blk.1.attn_k.weight'"});
+  EXPECT_EQ(tensor_of(found, "blk.0.attn_output.weight").shape, Support::Tensor::Shape::Unknown);
+  const std::string text = to_text(found);
+  EXPECT_NE(text.find("tensor blk.0.attn_output.weight: F32, not known: a key that says its shape is refused\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Support, EveryKeyOfTheModelThatIsMissing) {
@@ -198,7 +209,14 @@ TEST(Support, TensorsLeftOutAreNoReason) {
   const TempFolder folder;
   write_checkpoint(recipe, folder / "model.gguf");
   EXPECT_EQ(left_out_text(read_checkpoint(folder / "model.gguf")),
-            "left out of the step: blk.4.nextn.eh_proj.weight\nleft out of the step: v.blk.0.attn_q.weight\n");
+            "left out: 1 nextn block at the end, for multi-token prediction\n"
+            "left out: blk.4.nextn.eh_proj.weight, of a nextn block, which predicts further tokens\n"
+            "left out: v.blk.0.attn_q.weight, of a vision tower\n");
+  const std::string text = to_text(found);
+  for (const char* line : {"left out: 1 nextn block at the end, for multi-token prediction\n",
+                           "tensor blk.4.nextn.eh_proj.weight: F32, left out: of a nextn block, which predicts",
+                           "tensor v.blk.0.attn_q.weight: F32, left out: of a vision tower\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
 /// A file may have any name; a reason is a line.
