@@ -9,7 +9,24 @@
 
 namespace LANE_NAMESPACE {
 
-/// What warps or splits summed: `count` runs of [Heads][ValueWidth] values, then their greatest scores and sums of
+/// What a block's warps summed, in shared memory: of each warp and head, split_run_pieces pieces of four values; then
+/// [Heads][kWarps] greatest scores, -infinity where a warp had no row, and [Heads][kWarps] sums of weights. Pieces
+/// change places so that the lanes that store four of a head and four of the next one meet no bank twice.
+template <class S>
+struct WarpRuns {
+  static constexpr int kPieces = split_run_pieces(S::kValueWidth);
+  float* floats;
+  __device__ __forceinline__ float4* values(int warp, int h, int piece) const {
+    return reinterpret_cast<float4*>(floats) + (warp * S::kHeads + h) * kPieces +
+           (piece ^ (piece >> 3 & 1) ^ (h & 1) << 1);
+  }
+  __device__ __forceinline__ float* most(int h) const {
+    return floats + S::kWarps * S::kHeads * kPieces * 4 + h * S::kWarps;
+  }
+  __device__ __forceinline__ float* sum(int h) const { return most(h) + S::kHeads * S::kWarps; }
+};
+
+/// What splits summed: `count` runs of [Heads][ValueWidth] values, then their greatest scores and sums of
 /// weights.
 template <class S>
 struct SplitRuns {
@@ -26,23 +43,26 @@ struct SplitRuns {
 /// scores and sums of weights are written too; else the values are finished. Each thread weighs the runs by itself:
 /// there are few, and a barrier costs more.
 template <class S>
-__device__ __forceinline__ void join_warps(float* to, const SplitRuns<S>& runs, const float* sinks, float* joined_most,
+__device__ __forceinline__ void join_warps(float* to, const WarpRuns<S>& runs, const float* sinks, float* joined_most,
                                            float* joined_sum) {
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
-    const int h = i / (S::kValueWidth / 4);
+    const int h = i / (S::kValueWidth / 4), piece = i % (S::kValueWidth / 4);
     const float sink = sinks ? sinks[h] * AttentionScore::kLog2e : -INFINITY;
     float most = sink, share[S::kWarps];
+    float4 x[S::kWarps];
     LANE_UNROLL
-    for (int w = 0; w < S::kWarps; w++) share[w] = runs.most(w)[h], most = fmaxf(most, share[w]);
+    for (int w = 0; w < S::kWarps; w++) share[w] = runs.most(h)[w], most = fmaxf(most, share[w]);
+    LANE_UNROLL
+    for (int w = 0; w < S::kWarps; w++)
+      x[w] = share[w] == -INFINITY ? make_float4(0, 0, 0, 0) : *runs.values(w, h, piece);
     float sum = sinks ? fast_exp2(sink - most) : 0.f;
     float4 v = make_float4(0, 0, 0, 0);
     LANE_UNROLL
     for (int w = 0; w < S::kWarps; w++) {
       const float s = share[w] == -INFINITY ? 0.f : fast_exp2(share[w] - most);
-      const float4 x = reinterpret_cast<const float4*>(runs.values(w, 0))[i];
-      sum = fmaf(s, runs.sum(w)[h], sum);
-      v.x = fmaf(s, x.x, v.x), v.y = fmaf(s, x.y, v.y), v.z = fmaf(s, x.z, v.z), v.w = fmaf(s, x.w, v.w);
+      sum = fmaf(s, runs.sum(h)[w], sum);
+      v.x = fmaf(s, x[w].x, v.x), v.y = fmaf(s, x[w].y, v.y), v.z = fmaf(s, x[w].z, v.z), v.w = fmaf(s, x[w].w, v.w);
     }
     const float f = joined_most ? 1.f : __fdividef(1.f, sum);
     reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
@@ -119,7 +139,7 @@ __device__ __forceinline__ bool arrives_last(int* arrived, int active) {
 
 /// The block's warps, joined: straight into `out` where there is one split, else through `splits` and the last block.
 template <class S>
-__device__ __forceinline__ void finish_split(const SplitRuns<S>& warps, const SplitRuns<S>& splits, int split,
+__device__ __forceinline__ void finish_split(const WarpRuns<S>& warps, const SplitRuns<S>& splits, int split,
                                              float* out, int* arrived, const float* sinks) {
   const bool alone = splits.count == 1;
   join_warps(alone ? out : splits.values(split, 0), warps, alone ? sinks : nullptr,

@@ -14,6 +14,13 @@ struct AttentionScore {
   __device__ __forceinline__ float of(float dot) const {
     return limit > 0.f ? limit * kLog2e * tanhf(__fdividef(dot, limit)) : dot;
   }
+  /// The same of several, by one branch.
+  template <int Count>
+  __device__ __forceinline__ void apply(float (&dots)[Count]) const {
+    if (!(limit > 0.f)) return;
+    LANE_UNROLL
+    for (int i = 0; i < Count; i++) dots[i] = of(dots[i]);
+  }
 };
 
 /// Weights are at most 1: scaled up, small ones keep their bits as halves.

@@ -38,6 +38,7 @@
 #include "ops/attention_join.cuh"
 #include "ops/attention_score.cuh"
 #include "ops/attention_split_geometry.h"
+#include "ops/attention_token.cuh"
 
 namespace LANE_NAMESPACE {
 
@@ -64,38 +65,19 @@ __device__ __forceinline__ SplitRange split_range(int position, int window, int 
   return {min(first + split * each, position), min(first + (split + 1) * each, position), active};
 }
 
-/// What the token brings: its queries (of this part) and, where they are new, its key and value (of this group).
-struct SplitToken {
-  const float *q, *k, *v, *q_norm, *k_norm, *pairs;
-  float epsilon;
-  int turned, neighbours;
-};
-/// Where this block's heads are.
-struct SplitPlaces {
-  int position;
-  uint8_t *keys, *values;      // the group's head in row 0 of the caches
-  int64_t key_row, value_row;  // bytes of a cache row
-};
-
 /// A block's dynamic shared memory.
 template <class S>
 struct SplitShared {
-  uint4* query;          // fragments of A, [kKeyPieces * 2][32 lanes]
-  uint8_t *key, *value;  // the token's own row, as the cache holds it
-  float* pairs;          // (cos, sin) of the position
-  float* vectors;        // queries and own key; own value
-  float* sums;           // the warps' runs, where the vectors were
+  SplitTokenMemory token;
+  float* sums;  // the warps' runs, where the heads were
   uint8_t* rings;
 
   __device__ __forceinline__ explicit SplitShared(uint8_t* shared) {
-    query = reinterpret_cast<uint4*>(shared);
-    key = shared + S::kKeyPieces * 1024, value = key + 2 * S::kWidth;
-    pairs = reinterpret_cast<float*>(value + 2 * S::kValueWidth);
-    vectors = sums = pairs + S::kWidth;
+    uint8_t *key = shared + S::kKeyPieces * 1024, *value = key + 2 * S::kWidth;
+    sums = reinterpret_cast<float*>(value + 2 * S::kValueWidth);
+    token = {reinterpret_cast<uint4*>(shared), key, value, sums};
     rings = shared + split_fixed_bytes(S::kWidth, S::kValueWidth, S::kHeads);
   }
-  __device__ __forceinline__ const float* own_key() const { return vectors + S::kHeads * S::kWidth; }
-  __device__ __forceinline__ float* own_value() const { return vectors + (S::kHeads + 1) * S::kWidth; }
 };
 
 /// One warp's softmax and sums over its rows: of head g in lanes 4 g to 4 g + 3, see note [fragments of mma].
@@ -113,7 +95,7 @@ struct SplitRows {
   /// Scores of head g with rows 2c, 2c + 1, 2c + 8, 2c + 9 of a tile, of which `count` count; -infinity for the others.
   __device__ __forceinline__ void score(const uint4* query, const uint8_t* keys, int stride, int count,
                                         const AttentionScore& rule, float (&scores)[4]) const {
-    float dots[2][4] = {};
+    float near_dots[2][4] = {}, far_dots[2][4] = {};  // apart: a product waits for the one before it in its sum
     LANE_UNROLL
     for (int j = 0; j < S::kKeyPieces; j++) {
       const uint4 near = query[2 * j * 32 + lane_index()], far = query[(2 * j + 1) * 32 + lane_index()];
@@ -121,26 +103,32 @@ struct SplitRows {
       LANE_UNROLL
       for (int i = 0; i < 2; i++) {
         const uint4 key = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride)[piece];
-        mma_half(dots[i], near, key.x, key.y);
-        mma_half(dots[i], far, key.z, key.w);
+        mma_half(near_dots[i], near, key.x, key.y);
+        mma_half(far_dots[i], far, key.z, key.w);
       }
     }
     LANE_UNROLL
     for (int i = 0; i < 4; i++) {
-      const float dot = dots[i / 2][i % 2] + dots[i / 2][i % 2 + 2];
-      scores[i] = 2 * c + i % 2 + i / 2 * 8 < count ? rule.of(dot) : -INFINITY;
+      const float *a = near_dots[i / 2] + i % 2, *b = far_dots[i / 2] + i % 2;
+      scores[i] = (a[0] + b[0]) + (a[2] + b[2]);
     }
+    rule.apply(scores);
+    LANE_UNROLL
+    for (int i = 0; i < 4; i++) scores[i] = 2 * c + i % 2 + i / 2 * 8 < count ? scores[i] : -INFINITY;
   }
 
-  /// Scores become weights; what was summed before shrinks where a greater score came.
-  __device__ __forceinline__ void weigh(float (&scores)[4]) {
+  /// Scores become weights; what was summed before shrinks where a greater score came. `first`: nothing was.
+  __device__ __forceinline__ void weigh(float (&scores)[4], bool first) {
     float greatest = fmaxf(fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3]));
     greatest = fmaxf(greatest, __shfl_xor_sync(LANE_FULL_WARP, greatest, 1));
     greatest = fmaxf(greatest, __shfl_xor_sync(LANE_FULL_WARP, greatest, 2));
     const float next = fmaxf(most, greatest), shrink = next == -INFINITY ? 1.f : fast_exp2(most - next);
-    most = next, sum *= shrink;
-    LANE_UNROLL
-    for (int i = 0; i < S::kValuePieces * 32; i++) total[i / 32][i / 4 % 8][i % 4] *= shrink;
+    most = next;
+    if (!first) {
+      sum *= shrink;
+      LANE_UNROLL
+      for (int i = 0; i < S::kValuePieces * 32; i++) total[i / 32][i / 4 % 8][i % 4] *= shrink;
+    }
     LANE_UNROLL
     for (int i = 0; i < 4; i++) {
       scores[i] = scores[i] == -INFINITY ? 0.f : fast_exp2(scores[i] - most);
@@ -171,19 +159,22 @@ struct SplitRows {
     }
   }
 
-  /// The warp's sums into its run.
-  __device__ __forceinline__ void store(const SplitRuns<S>& runs) {
+  /// The warp's sums into its run; where it had no row, that alone.
+  __device__ __forceinline__ void store(const WarpRuns<S>& runs) {
     sum += __shfl_xor_sync(LANE_FULL_WARP, sum, 1);
     sum += __shfl_xor_sync(LANE_FULL_WARP, sum, 2);
     if (g >= S::kHeads) return;
+    if (c == 0) runs.most(g)[warp_index()] = most, runs.sum(g)[warp_index()] = sum;
+    if (most == -INFINITY) return;
     LANE_UNROLL
-    for (int i = 0; i < S::kValuePieces * 16; i++) {
-      const int j = i / 16, t = i / 2 % 8, column = 8 * (2 * c + i % 2 + 8 * j) + t;
-      if (column < S::kValueWidth)
-        runs.values(warp_index(), g)[column] =
-            (total[j][t][i % 2] + total[j][t][i % 2 + 2]) * (1.f / kAttentionWeightScale);
+    for (int i = 0; i < S::kValuePieces * 4; i++) {
+      const int j = i / 4, side = i / 2 % 2, t = 4 * (i % 2), piece = 2 * (2 * c + side + 8 * j) + i % 2;
+      const auto value = [&](int k) {
+        return (total[j][t + k][side] + total[j][t + k][side + 2]) * (1.f / kAttentionWeightScale);
+      };
+      if (piece < S::kValueWidth / 4)
+        *runs.values(warp_index(), g, piece) = make_float4(value(0), value(1), value(2), value(3));
     }
-    if (c == 0) runs.most(warp_index())[g] = most, runs.sum(warp_index())[g] = sum;
   }
 };
 
@@ -231,141 +222,22 @@ __device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, c
                                        const SplitRange& range, const SplitShared<S>& shared,
                                        const AttentionScore& rule, bool own) {
   int slot = 0, row = range.begin + warp_index() * kSplitTile;
-  bool cached = row < range.end;
+  bool cached = row < range.end, first = true;
   LANE_KEEP_LOOP
   while (cached || own) {
-    const uint8_t* keys = cached ? ring.tiles + slot * S::kTileBytes : shared.key;
-    const uint8_t* values = cached ? keys + kSplitTile * S::kKeyStride : shared.value;
+    const uint8_t* keys = cached ? ring.tiles + slot * S::kTileBytes : shared.token.key;
+    const uint8_t* values = cached ? keys + kSplitTile * S::kKeyStride : shared.token.value;
     if (cached) ring.wait();
     float weights[4];
-    rows.score(shared.query, keys, cached ? S::kKeyStride : 0, cached ? range.end - row : 1, rule, weights);
-    rows.weigh(weights);
+    rows.score(shared.token.query, keys, cached ? S::kKeyStride : 0, cached ? range.end - row : 1, rule, weights);
+    rows.weigh(weights, first);
+    first = false;
     rows.add(weights, values, cached ? S::kValueStride : 0);
     if (!cached) break;
     __syncwarp();
     ring.copy_next(at, slot);
     row += S::kWarps * kSplitTile, cached = row < range.end;
     if (++slot == S::kRing) slot = 0;
-  }
-}
-
-/// Value i of a head turned by its position's (cos, sin) pairs; without a branch, since four or five would cost more.
-__device__ __forceinline__ float turned_value(const float* x, int i, const float* pairs, int turned, int neighbours) {
-  const int half = turned / 2, distance = neighbours ? 1 : half;
-  const bool turns = i < turned, second = neighbours ? i % 2 == 1 : i >= half;
-  const int other = second ? i - distance : i + distance, pair = neighbours ? i / 2 : second ? i - half : i;
-  const float2 turn = reinterpret_cast<const float2*>(pairs)[turns ? pair : 0];
-  const float own = x[i], beside = x[turns ? other : i];
-  return turns ? own * turn.x + (second ? beside : -beside) * turn.y : own;
-}
-
-/// A lane's weights of the heads' norms, on their way before the producer has ended.
-template <class S>
-struct SplitNorms {
-  static constexpr int kEach = (S::kWidth + 31) / 32;
-  float q[kEach] = {}, k[kEach] = {};
-
-  __device__ __forceinline__ void read(const float* q_norm, const float* k_norm) {
-    read_into(q, q_norm);
-    read_into(k, k_norm);
-  }
-  __device__ __forceinline__ void read_into(float (&weights)[kEach], const float* norm) const {
-    LANE_UNROLL
-    for (int e = 0; e < kEach; e++) {
-      const int i = lane_index() + 32 * e;
-      weights[e] = norm && i < S::kWidth ? __ldg(norm + i) : 1.f;
-    }
-  }
-};
-
-/// A head, by one warp, normed in place.
-template <class S>
-__device__ __forceinline__ void norm_head(float* x, const SplitNorms<S>& norms, bool query, float epsilon) {
-  float held[SplitNorms<S>::kEach], squares = 0;
-  LANE_UNROLL
-  for (int e = 0; e < SplitNorms<S>::kEach; e++) {
-    const int i = lane_index() + 32 * e;
-    held[e] = i < S::kWidth ? x[i] : 0.f;
-    squares = fmaf(held[e], held[e], squares);
-  }
-  const float factor = rsqrtf(warp_sum(squares) / static_cast<float>(S::kWidth) + epsilon);
-  LANE_UNROLL
-  for (int e = 0; e < SplitNorms<S>::kEach; e++) {
-    const int i = lane_index() + 32 * e;
-    if (i < S::kWidth) x[i] = held[e] * (factor * (query ? norms.q[e] : norms.k[e]));
-  }
-}
-
-/// The token's queries, and its key and value where `own`, into shared memory: all of a thread's reads before its first
-/// store. Heads are normed where they have norms.
-template <class S>
-__device__ __forceinline__ void read_token(const SplitToken& token, bool own, const SplitNorms<S>& norms,
-                                           const SplitShared<S>& shared) {
-  constexpr int kQueries = S::kHeads * S::kWidth / 4, kKey = kQueries + S::kWidth / 4, kAll = kKey + S::kValueWidth / 4;
-  constexpr int kReads = (kAll + S::kThreads - 1) / S::kThreads;
-  const int count = own ? kAll : kQueries;
-  float4* to = reinterpret_cast<float4*>(shared.vectors);
-  float4 read[kReads];
-  LANE_UNROLL
-  for (int r = 0; r < kReads; r++) {
-    const int i = static_cast<int>(threadIdx.x) + r * S::kThreads;
-    const float* from = i < kQueries ? token.q : i < kKey ? token.k : token.v;
-    const int at = i < kQueries ? i : i < kKey ? i - kQueries : i - kKey;
-    if (i < count) read[r] = __ldcg(reinterpret_cast<const float4*>(from) + at);
-  }
-  LANE_UNROLL
-  for (int r = 0; r < kReads; r++) {
-    const int i = static_cast<int>(threadIdx.x) + r * S::kThreads;
-    if (i < count) to[i] = read[r];
-  }
-  __syncthreads();
-  if (!token.q_norm && !token.k_norm) return;
-  LANE_KEEP_LOOP
-  for (int h = warp_index(); h < S::kHeads + own; h += S::kWarps) {
-    const bool query = h < S::kHeads;
-    if (!(query ? token.q_norm : token.k_norm)) continue;
-    norm_head(shared.vectors + h * S::kWidth, norms, query, token.epsilon);
-  }
-  __syncthreads();
-}
-
-/// The queries as fragments of A: lane 4 g + c's columns of piece j are 8 (c + 4 j) to 8 (c + 4 j) + 7 of head g.
-template <class S>
-__device__ __forceinline__ void make_fragments(const SplitToken& token, const SplitShared<S>& shared, float scale) {
-  // Unrolled, this loop and the next one took longer: see note [short code].
-  LANE_KEEP_LOOP
-  for (int i = threadIdx.x; i < S::kKeyPieces * 64; i += S::kThreads) {
-    const int g = i % 32 / 4, column = 8 * (i % 4 + i / 64 * 4) + i / 32 % 2 * 4;
-    float x[4] = {0, 0, 0, 0};
-    if (g < S::kHeads && column < S::kWidth)
-      for (int e = 0; e < 4; e++)
-        x[e] = scale *
-               turned_value(shared.vectors + g * S::kWidth, column + e, shared.pairs, token.turned, token.neighbours);
-    const HalfPair near = split_to_halves(x[0], x[1]), far = split_to_halves(x[2], x[3]);
-    shared.query[i] = make_uint4(near.high, near.rest, far.high, far.rest);
-  }
-}
-
-/// The token's own key and value as the caches hold them: converted, and written there where `writes`; or read from
-/// there where they are not new. From the block's last thread on: the first make fragments meanwhile.
-template <class S>
-__device__ __forceinline__ void make_own_row(const SplitToken& token, const SplitPlaces& at,
-                                             const SplitShared<S>& shared, bool writes) {
-  LANE_KEEP_LOOP
-  for (int i = S::kThreads - 1 - static_cast<int>(threadIdx.x); i < S::kWidth + S::kValueWidth; i += S::kThreads) {
-    const bool is_key = i < S::kWidth;
-    const int e = is_key ? i : i - S::kWidth;
-    uint8_t* row = is_key ? at.keys + at.position * at.key_row : at.values + at.position * at.value_row;
-    unsigned short *cached = reinterpret_cast<unsigned short*>(row) + e, bits;
-    if (!token.k) {
-      bits = __ldcg(cached);
-    } else {
-      const float x = is_key ? turned_value(shared.own_key(), e, shared.pairs, token.turned, token.neighbours)
-                             : shared.own_value()[e];
-      bits = __half_as_ushort(__float2half(x));
-      if (writes) *cached = bits;
-    }
-    reinterpret_cast<unsigned short*>(is_key ? shared.key : shared.value)[e] = bits;
   }
 }
 
@@ -397,31 +269,26 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
                     range.end};
   ring.start(at);
   if (!rotary) turned = 0;
-  LANE_KEEP_LOOP
-  for (int i = threadIdx.x; i < turned; i += S::kThreads)
-    shared.pairs[i] = __ldg(rotary + static_cast<int64_t>(position) * turned + i);
-  SplitNorms<S> norms;
-  if (q_norm || k_norm) norms.read(q_norm, k_norm);
-  await_producer();
-
+  const AttentionScore rule{scale, limit};
   const SplitToken token{q + (sequence * heads + first_head) * Width,
                          k ? k + (sequence * groups + group) * Width : nullptr,
                          k ? v + (sequence * groups + group) * ValueWidth : nullptr,
                          q_norm,
                          k_norm,
-                         shared.pairs,
                          epsilon,
+                         rotary + static_cast<int64_t>(position) * turned,
                          turned,
-                         neighbours};
+                         neighbours,
+                         rule.query_scale()};
+  TokenBringer<S> bringer(token, shared.token);
+  await_producer();
+
   const bool owner = split == range.active - 1;
-  const AttentionScore rule{scale, limit};
-  read_token(token, owner && k, norms, shared);
-  make_fragments(token, shared, rule.query_scale());
-  if (owner) make_own_row(token, at, shared, first_head % heads_per_group == 0);
+  bringer.bring(at, owner, first_head % heads_per_group == 0);
   __syncthreads();
   SplitRows<S> rows;
   attend(rows, ring, at, range, shared, rule, owner && warp_index() == S::kWarps - 1);
-  const SplitRuns<S> warps{shared.sums, S::kWarps};
+  const WarpRuns<S> warps{shared.sums};
   rows.store(warps);
   __syncthreads();
   const SplitRuns<S> active{

@@ -39,14 +39,14 @@ LANE_ANYWHERE constexpr int attention_split_partial_floats(int splits, int heads
   return (splits * attention_run_floats(heads, value_width) + 3) / 4 * 4;
 }
 
-/// Shared memory before the rings: query fragments, the token's own row, its (cos, sin), and its vectors or the warps'
-/// sums.
+/// A warp's run of a head in shared memory: pieces of four values, a multiple of eight; the scores and sums of all
+/// warps lie behind all of them.
+LANE_ANYWHERE constexpr int split_run_pieces(int value_width) { return (value_width / 4 + 7) / 8 * 8; }
+/// Shared memory before the rings: query fragments, the token's own row, and its heads or the warps' sums.
 LANE_ANYWHERE constexpr int split_fixed_bytes(int width, int value_width, int heads) {
-  const int vectors = (heads + 1) * width + value_width;
-  const int sums = attention_split_warps(value_width) * attention_run_floats(heads, value_width);
-  const int bytes =
-      (width + 31) / 32 * 1024 + 2 * (width + value_width) + 4 * (width + (vectors > sums ? vectors : sums));
-  return (bytes + 127) / 128 * 128;
+  const int own = 4 * (heads + 1) * width;
+  const int sums = attention_split_warps(value_width) * heads * (16 * split_run_pieces(value_width) + 8);
+  return ((width + 31) / 32 * 1024 + 2 * (width + value_width) + (own > sums ? own : sums) + 127) / 128 * 128;
 }
 LANE_ANYWHERE constexpr int attention_split_shared_bytes(int width, int value_width, int heads) {
   return split_fixed_bytes(width, value_width, heads) +
