@@ -333,13 +333,16 @@ INSTANTIATE_TEST_SUITE_P(All, StoredWeights,
                                          "mixtral-q4_k_m", "qwen2-q4_k_m", "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
                          test_name);
 
-/// So is a long chunk of quantized weights.
+/// So is a long chunk of quantized weights. A GPU has more multiprocessors than these matrices have blocks, and takes
+/// smaller tiles: there chunk_test runs the kernels.
 class LongChunk : public StreamedSchedule {};
 TEST_P(LongChunk, PrefillsWhatItDecodes) {
   const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, int(kContext)}});
-  for (const char* kernel : {"chunk_product", "chunk_products", "chunk_gated_product"})
-    EXPECT_TRUE(launches(model.schedules[1], kernel)) << kernel;
-  EXPECT_FALSE(launches(model.schedules[1], "tiled_gated_product"));
+  if (device_chip().capability == 0) {
+    for (const char* kernel : {"chunk_product", "chunk_products", "chunk_gated_product"})
+      EXPECT_TRUE(launches(model.schedules[1], kernel)) << kernel;
+    EXPECT_FALSE(launches(model.schedules[1], "tiled_gated_product"));
+  }
   expect_chunk_near_decoded(model);
 }
 INSTANTIATE_TEST_SUITE_P(All, LongChunk, testing::Values("llama-q4_k", "llama-q5_0", "llama-q6_k", "llama-q8_0"),
