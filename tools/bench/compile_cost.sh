@@ -4,7 +4,7 @@
 #
 #   tools/bench/compile_cost.sh [--nvcc] [SHAPE/MIX]...
 #
-# --nvcc: times nvcc on each program too. /usr/bin/time (Debian: time) is needed. CPU seconds are user and system together: on a
+# --nvcc: times nvcc on each program too, as it is and with all of the machine's cores (-split-compile 0). /usr/bin/time (Debian: time) is needed. CPU seconds are user and system together: on a
 # machine that does nothing else the elapsed time is at most that.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -23,14 +23,15 @@ timed() {
 # Bytes of a program without the lines of its LOGOS texts.
 program_bytes() { grep -vE '^//   (##?|Model|Let|Set|Return) ' "$1" | wc -c; }
 
-echo '| checkpoint | lanec: elapsed | CPU | memory | program, bytes | of it beside LOGOS | nvcc: elapsed | CPU | memory |'
-echo '|---|---|---|---|---|---|---|---|---|'
+echo '| checkpoint | lanec: elapsed | CPU | memory | program, bytes | of it beside LOGOS | nvcc: elapsed | CPU | memory | all cores: elapsed | CPU | memory |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+build() { timed nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a "$@" "$work/model.cu" -o "$work/model"; }
 for name; do
   model=$work/model.gguf
   "$noise" "${name%/*}" "${name#*/}" "$model"
   cat "$model" >/dev/null
   cost=$(timed "$lanec" compile "$model" -o "$work/model.cu" --batch 8)
-  build='| |'
-  if [ -n "$nvcc" ]; then build=$(timed nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a "$work/model.cu" -o "$work/model"); fi
-  echo "| $name | $cost | $(stat -c %s "$work/model.cu") | $(program_bytes "$work/model.cu") | $build |"
+  built='| | | | |'
+  if [ -n "$nvcc" ]; then built="$(build) | $(build -split-compile 0)"; fi
+  echo "| $name | $cost | $(stat -c %s "$work/model.cu") | $(program_bytes "$work/model.cu") | $built |"
 done
