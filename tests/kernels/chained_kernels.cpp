@@ -1,6 +1,5 @@
 // The chained products that schedules of the golden cases launch.
-#include "kernels/registered.h"
-#include "layout/all.cuh"
+#include "kernels/repacked_layouts.h"
 #include "ops/chained_products.cuh"
 
 namespace lane::test {
@@ -37,24 +36,12 @@ void add_layer(Registry& registry, std::string_view l) {
 }  // namespace
 
 void add_chained_products(Registry& registry) {
-  add_layer<program::RepackedBF16, 0>(registry, "BF16");
+  for_each_repacked_layout([&]<class L, int Words>(std::string_view name) { add_layer<L, Words>(registry, name); });
   add_matrices<program::RepackedBF16, 512, program::RepackedBF16, program::RepackedBF16, 0, 2>(registry, "BF16", "BF16",
                                                                                                "BF16");
-  add_layer<program::RepackedF16, 0>(registry, "F16");
   add_matrices<program::RepackedF16, 512, program::RepackedF16, program::RepackedF16, 0, 2>(registry, "F16", "F16",
                                                                                             "F16");
-  add_layer<RepackedQ4_K, 2>(registry, "Q4_K");
-  add_layer<program::RepackedQ5_0, 2>(registry, "Q5_0");
-  add_layer<RepackedQ6_K, 2>(registry, "Q6_K");
-  add_layer<program::RepackedQ8_0, 2>(registry, "Q8_0");
   add_gated<program::RepackedQ8_0, 128, program::RepackedQ8_0, 2>(registry, "Q8_0", "Q8_0");
-  add_layer<program::RepackedIQ4_NL, 2>(registry, "IQ4_NL");
-  add_layer<program::RepackedIQ4_XS, 2>(registry, "IQ4_XS");
-  add_layer<program::RepackedQ3_K, 2>(registry, "Q3_K");
-  add_layer<program::RepackedQ4_0, 2>(registry, "Q4_0");
-  add_layer<program::RepackedQ4_1, 2>(registry, "Q4_1");
-  add_layer<program::RepackedQ5_1, 2>(registry, "Q5_1");
-  add_layer<program::RepackedQ5_K, 2>(registry, "Q5_K");
   add_matrices<RepackedQ6_K, 512, RepackedQ4_K, RepackedQ6_K, 2>(registry, "Q6_K", "Q4_K", "Q6_K");
   add_matrices<RepackedQ6_K, 512, RepackedQ4_K, RepackedQ4_K, 2>(registry, "Q6_K", "Q4_K", "Q4_K");
   add_matrices<RepackedQ4_K, 512, RepackedQ4_K, RepackedQ6_K, 2>(registry, "Q4_K", "Q4_K", "Q6_K");

@@ -1,6 +1,5 @@
 // The streamed products that schedules of the golden cases launch.
-#include "kernels/registered.h"
-#include "layout/all.cuh"
+#include "kernels/repacked_layouts.h"
 #include "layout/row_lookup.cuh"
 #include "ops/post_normed_products.cuh"
 #include "ops/streamed_product.cuh"
@@ -58,19 +57,7 @@ void add_layer(Registry& registry, std::string_view l) {
 }  // namespace
 
 void add_streamed_products(Registry& registry) {
-  add_layer<RepackedBF16, 0>(registry, "BF16");
-  add_layer<RepackedF16, 0>(registry, "F16");
-  add_layer<RepackedQ4_K, 2>(registry, "Q4_K");
-  add_layer<RepackedQ5_0, 2>(registry, "Q5_0");
-  add_layer<RepackedQ6_K, 2>(registry, "Q6_K");
-  add_layer<RepackedQ8_0, 2>(registry, "Q8_0");
-  add_layer<program::RepackedIQ4_NL, 2>(registry, "IQ4_NL");
-  add_layer<program::RepackedIQ4_XS, 2>(registry, "IQ4_XS");
-  add_layer<program::RepackedQ3_K, 2>(registry, "Q3_K");
-  add_layer<program::RepackedQ4_0, 2>(registry, "Q4_0");
-  add_layer<program::RepackedQ4_1, 2>(registry, "Q4_1");
-  add_layer<program::RepackedQ5_1, 2>(registry, "Q5_1");
-  add_layer<program::RepackedQ5_K, 2>(registry, "Q5_K");
+  for_each_repacked_layout([&]<class L, int Words>(std::string_view name) { add_layer<L, Words>(registry, name); });
   add_products<RepackedQ4_K, RepackedQ6_K, 256, 2>(registry, "Q4_K", "Q6_K");
   add_product<RepackedQ8_0, 128, 2>(registry, "Q8_0");
   add_post_normed<RepackedQ4_K, RepackedQ4_K, 2>(registry, "Q4_K", "Q4_K");
