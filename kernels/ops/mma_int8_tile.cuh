@@ -37,14 +37,14 @@ struct Int8Tile {
   /// Where the lane's tokens lie, in groups from the first activation row's: of its column of B, of its columns of C.
   struct Tokens {
     const QuantizedGroup<PLANES>* x;
-    int64_t column[kTokenGroups], pair[kTokenGroups][2];
+    int column[kTokenGroups], pair[kTokenGroups][2];
   };
   /// Token t is activation row `x_row(t)`, one that is not there the last.
   template <class Rows>
   static __device__ __forceinline__ Tokens tokens_of(const uint8_t* x, const Rows& x_row, int tokens, int groups) {
     const int lane = lane_index();
     Tokens of{reinterpret_cast<const QuantizedGroup<PLANES>*>(x), {}, {}};
-    const auto place = [&](int t) { return static_cast<int64_t>(x_row(min(t, tokens - 1))) * groups; };
+    const auto place = [&](int t) { return static_cast<int>(x_row(min(t, tokens - 1))) * groups; };
     LANE_UNROLL
     for (int n = 0; n < kTokenGroups; n++) {
       of.column[n] = place(8 * n + lane / 4);

@@ -21,6 +21,9 @@ struct ChoiceGroups {
   Arg order, expert, first;
   int64_t choices, most;
 };
+/// Whether they pay for chosen experts: many choices an expert. With 32 on average they took 9% longer on one H200 than
+/// the portable grouped products, with 64 two thirds of their time (docs/performance.md).
+bool on_int8_tiles(const Lowering& to, const StepOp& product, const ChoiceGroups& groups);
 void lower_grouped_int8_product(Lowering& to, const StepOp& op, const ChoiceGroups& groups);
 void lower_grouped_int8_gate(Lowering& to, const StepOp& op, const ChoiceGroups& groups);
 

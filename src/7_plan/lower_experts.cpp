@@ -33,7 +33,7 @@ void lower_grouped_product(Lowering& to, const StepOp& op) {
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t columns = w.shape.columns;
   const ChoiceGroups groups = groups_of(to, op, op.operands[2], w.shape.experts);
-  if (on_int8_tiles(to, op, op.operands[2].shape.rows)) return lower_grouped_int8_product(to, op, groups);
+  if (on_int8_tiles(to, op, groups)) return lower_grouped_int8_product(to, op, groups);
   const Arg activations = to.activations(op, x, columns, *m.format);
   const Part part = part_of(to, *m.format, columns, op.operands[2]);
   Launch& launch = to.launch(
@@ -49,8 +49,7 @@ void lower_grouped_gate(Lowering& to, const StepOp& op) {
   const Ref &x = op.operands[0], &w = op.members[0].operands[0];
   const int64_t columns = w.shape.columns;
   const ChoiceGroups groups = groups_of(to, op, op.operands[1], w.shape.experts);
-  if (on_int8_tiles(to, op.members[0], op.operands[1].shape.rows) &&
-      on_int8_tiles(to, op.members[1], op.operands[1].shape.rows))
+  if (on_int8_tiles(to, op.members[0], groups) && on_int8_tiles(to, op.members[1], groups))
     return lower_grouped_int8_gate(to, op, groups);
   const Arg activations = to.activations(op, x, columns, *gate.format);
   const Part part = part_of(to, *gate.format, columns, op.operands[1]);

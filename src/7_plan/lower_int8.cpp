@@ -30,8 +30,8 @@ Dim3 grid_of(int64_t rows, int64_t tokens) {
   return dim(ceil_div(tokens, kernels::mma_int8_tokens(int(tokens))), row_blocks(rows));
 }
 
-/// Choices that an expert's block computes at a time: what an expert gets on average.
-int64_t choices_at_once(const ChoiceGroups& groups) { return ceil_div(groups.choices, groups.most); }
+/// What an expert gets on average.
+int64_t choices_of_expert(const ChoiceGroups& groups) { return ceil_div(groups.choices, groups.most); }
 
 }  // namespace
 
@@ -42,6 +42,10 @@ bool on_int8_tiles(const Weights& weights, const Options& options, const Chip& c
   return chip.int8_mma && tokens > kMostPreparedTokens && matrix.layout == DeviceLayout::AsStored &&
          activation_kind(options, *matrix.format) != ActivationKind::Floats &&
          row_blocks(matrix.shape.rows) <= kMostBlocks;
+}
+
+bool on_int8_tiles(const Lowering& to, const StepOp& product, const ChoiceGroups& groups) {
+  return choices_of_expert(groups) > kernels::kInt8MostTokens && on_int8_tiles(to, product, choices_of_expert(groups));
 }
 
 void lower_int8_product(Lowering& to, const StepOp& op) {
@@ -73,7 +77,7 @@ void lower_grouped_int8_product(Lowering& to, const StepOp& op, const ChoiceGrou
       to.launch(op, "grouped_mma_int8_product", dim(groups.most, row_blocks(m.rows)), dim(kernels::kInt8Threads),
                 {m.out, m.weights, m.bias, activations, groups.order, groups.expert, groups.first, groups.choices,
                  m.rows, columns, x.shape.elements() / columns});
-  specialize(to, launch, {m.format}, "", choices_at_once(groups));
+  specialize(to, launch, {m.format}, "", choices_of_expert(groups));
 }
 
 void lower_grouped_int8_gate(Lowering& to, const StepOp& op, const ChoiceGroups& groups) {
@@ -86,7 +90,7 @@ void lower_grouped_int8_gate(Lowering& to, const StepOp& op, const ChoiceGroups&
       {to.out(op.result), gate.weights, up.weights, gate.bias, up.bias, activations, groups.order, groups.expert,
        groups.first, op.option(OptionKey::Limit), op.option(OptionKey::Slope), groups.choices, gate.rows, columns,
        x.shape.elements() / columns});
-  specialize(to, launch, {gate.format, up.format}, functor_of(op.kind), choices_at_once(groups));
+  specialize(to, launch, {gate.format, up.format}, functor_of(op.kind), choices_of_expert(groups));
 }
 
 }  // namespace lane

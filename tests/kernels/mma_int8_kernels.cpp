@@ -27,12 +27,12 @@ void add_format(Registry& registry, std::string_view q) {
   add_gate<Q, program::SiluGate, 16>(registry, q, "SiluGate");
 }
 
-template <class Q, class G, int Tokens>
+/// Of experts that many tokens chose.
+template <class Q, class G>
 void add_experts(Registry& registry, std::string_view q, std::string_view g) {
-  registry["grouped_mma_int8_product" + arguments({q}, Tokens)] =
-      registered(program::grouped_mma_int8_product<Q, 2, Tokens>);
-  registry["grouped_mma_int8_gated_product" + arguments({q, q, g}, Tokens)] =
-      registered(program::grouped_mma_int8_gated_product<Q, Q, G, 2, Tokens>);
+  registry["grouped_mma_int8_product" + arguments({q}, 32)] = registered(program::grouped_mma_int8_product<Q, 2, 32>);
+  registry["grouped_mma_int8_gated_product" + arguments({q, q, g}, 32)] =
+      registered(program::grouped_mma_int8_gated_product<Q, Q, G, 2, 32>);
 }
 
 }  // namespace
@@ -53,10 +53,10 @@ void add_int8_tile_products(Registry& registry) {
   add_format<program::Q6_K>(registry, "Q6_K");
   add_format<program::Q8_0>(registry, "Q8_0");
   add_gate<program::Q4_K, program::GeluGate, 16>(registry, "Q4_K", "GeluGate");
-  add_experts<program::MXFP4, program::ClampedGate, 8>(registry, "MXFP4", "ClampedGate");
-  add_experts<program::Q4_K, SiluGate, 8>(registry, "Q4_K", "SiluGate");
-  add_experts<program::Q6_K, SiluGate, 8>(registry, "Q6_K", "SiluGate");
-  add_experts<program::Q8_0, SiluGate, 8>(registry, "Q8_0", "SiluGate");
+  add_tokens<program::Q4_K, 32>(registry, "Q4_K");
+  add_tokens<program::Q6_K, 32>(registry, "Q6_K");
+  add_experts<program::Q4_K, SiluGate>(registry, "Q4_K", "SiluGate");
+  add_experts<program::Q6_K, SiluGate>(registry, "Q6_K", "SiluGate");
 }
 
 }  // namespace lane::test
