@@ -171,7 +171,7 @@ class Engine {
     if (error == cudaErrorCooperativeLaunchTooLarge)
       return "; it has too few multiprocessors for launches whose blocks meet: compile without --fuse chain";
 #endif
-    return "; build it with nvcc -arch=native";
+    return "; compile the checkpoint with the --chip of this GPU, and build the program as its first lines say";
   }
 
   /// A program holds code for the architectures it was built for: say so before anything is loaded.
