@@ -9,8 +9,9 @@ llama-cpp-python and gguf, and build/tools/lanec.
 """
 import argparse, ctypes, json, pathlib, random, subprocess, sys, tempfile
 
-import gguf
 import llama_cpp
+
+from gguf_copy import copy_gguf
 
 WORDS = ["'s", "'S", "'LL", "'re", "'d", "\u2019s", "it's", "don'T", "camelCase", "ABC", "12", "34567", "//", "/\n"]
 SPACES = [" ", "  ", "\n", "\r\n", "\t", " \n ", "\n\n", "\r", "\u3000", "\xa0", "\x0b", "\x85", "\u2028"]
@@ -33,22 +34,6 @@ def random_text(rng):
 
 def random_bytes(rng):
     return bytes(rng.randrange(rng.choice([0x80, 0x100])) for _ in range(rng.randrange(1, 60)))
-
-
-def with_pretokenizer(model, pre, out):
-    """The checkpoint's vocabulary under another name of its pre-tokenizer."""
-    reader = gguf.GGUFReader(model)
-    writer = gguf.GGUFWriter(out, reader.fields["general.architecture"].contents())
-    for key, field in reader.fields.items():
-        if key.startswith("GGUF.") or key == "general.architecture":
-            continue
-        element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-        value = pre if key == "tokenizer.ggml.pre" else field.contents()
-        writer.add_key_value(key, value, field.types[0], element)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def peer_vocabulary(model):
@@ -101,7 +86,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for pre in arguments.pre:
             model = pathlib.Path(folder) / f"{pre}.gguf"
-            with_pretokenizer(arguments.model, pre, model)
+            copy_gguf(arguments.model, model, {"tokenizer.ggml.pre": pre})
             agree = compare(arguments, model, pre) and agree
     sys.exit(0 if agree else 1)
 

@@ -19,10 +19,11 @@ a case with GELU needs one built without GGML_GELU_FP16 (ggml/src/ggml-cpu/vec.h
 """
 import argparse, ctypes, json, math, pathlib, subprocess, sys, tempfile
 
-import gguf
 import llama_cpp
 import numpy as np
 from gguf.quants import dequantize
+
+from gguf_copy import copy_gguf
 
 CASES = pathlib.Path(__file__).parent / "cases"
 ORACLE = ("llama.cpp (llama-cpp-python %s), CPU, weights dequantized to F32, F32 KV cache, no flash attention, "
@@ -80,20 +81,11 @@ def edited(recipe, edit, seed):
 
 def write_exact(path, out):
     """The same checkpoint with every tensor dequantized to F32: llama.cpp's products of quantized weights are not."""
-    reader = gguf.GGUFReader(path)
-    writer = gguf.GGUFWriter(out, reader.fields["general.architecture"].contents())
-    for key, field in reader.fields.items():
-        if key.startswith("GGUF.") or key == "general.architecture":
-            continue
-        element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(key, field.contents(), field.types[0], element)
-    for t in reader.tensors:
+    def exact(t):
         shape = [int(n) for n in reversed(t.shape)]
-        writer.add_tensor(t.name, dequantize(t.data, t.tensor_type).astype(np.float32).reshape(shape))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+        return dequantize(t.data, t.tensor_type).astype(np.float32).reshape(shape)
+
+    copy_gguf(path, out, tensor=exact)
 
 
 def logits_of(path, prompt, generated):
