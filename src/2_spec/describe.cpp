@@ -36,6 +36,8 @@ void check_causal(const Source& source) {
     source.keys.refuse_meaning("attention.causal", "attention that sees later tokens");
 }
 
+constexpr Range kBlocks{.high = 512};
+
 // Columns of the embedding table, where the last norm's are as many; of models whose norms have no tensors, where the
 // first layer's attention says so.
 Size shown_width(const Source& source) {
@@ -49,7 +51,6 @@ Size shown_width(const Source& source) {
 // Numbers of the whole model. Where they are refused, as tensors have them: without these every layer would be refused,
 // and for nothing of its own.
 void read_sizes(Source& source) {
-  constexpr Range kBlocks{.high = 512};
   source.blocks = source.keys.required_integer("block_count", kBlocks);
   if (!source.blocks.known())
     source.blocks = Size::unknown(std::clamp(source.tensors.blocks(), kBlocks.low, kBlocks.high));
@@ -72,15 +73,23 @@ int64_t extra_blocks(const Source& source) {
   return std::max(count, shown);
 }
 
-// Blocks of which the file has no tensor are missed at once, and not tensor by tensor.
+// block_count is of all blocks, those included that predict further tokens. Blocks of which the file has no tensor are
+// missed at once, and not tensor by tensor.
 void count_blocks(Source& source) {
-  const int64_t extra = extra_blocks(source), shown = source.tensors.blocks();
+  const int64_t named = source.tensors.blocks();
+  const bool more = named > source.blocks.value() && named <= kBlocks.high;
+  if (more && source.tensors.trailing_blocks(named, "nextn.") > 0) {
+    source.keys.refuse_size("block_count", fmt::format("{}", source.blocks.value()),
+                            fmt::format("{}, blocks with nextn tensors included", named));
+    source.blocks = Size::unknown(named);
+  }
+  const int64_t extra = extra_blocks(source);
   source.layers = source.blocks.value() - extra;
-  if (source.layers <= shown) return;
+  if (source.layers <= named) return;
   source.keys.refuse_size("block_count", fmt::format("{}", source.blocks.value()),
-                          fmt::format("at most {}, which the file has tensors of", shown + extra));
-  source.layers = shown;
-  source.blocks = Size::unknown(shown + extra);
+                          fmt::format("at most {}, which the file has tensors of", named + extra));
+  source.layers = named;
+  source.blocks = Size::unknown(named + extra);
 }
 
 Source read_source(const Architecture& row, Keys& keys, Tensors& tensors, Refusals& refusals, const Options& options) {
