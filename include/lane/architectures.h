@@ -86,6 +86,20 @@ enum class ExpertLayers {
   ByRouter,  // where the layer has a router tensor
 };
 
+/// Values in an expert where expert_feed_forward_length does not say it.
+enum class ExpertWidth {
+  Required,  // the key is
+  Dense,     // as a layer without experts has: feed_forward_length
+  Share,     // feed_forward_length / expert_used_count
+};
+
+/// Values in the expert that every token takes where expert_shared_feed_forward_length does not say it.
+enum class SharedWidth {
+  Required,  // the key is
+  Counted,   // expert_shared_count experts
+  Dense,     // feed_forward_length
+};
+
 struct ExpertRow {
   ExpertLayers layers = ExpertLayers::None;
   bool leading_key = false;                // leading_dense_block_count is read
@@ -97,8 +111,10 @@ struct ExpertRow {
   bool factor_key = false;                 // expert_weights_scale is read
   Presence selection_bias = Presence::Absent;
   Presence router_bias = Presence::Absent;
-  Presence bias = Presence::Absent;         // of each expert's projections
-  Presence shared = Presence::Absent;       // an expert every token takes
+  Presence bias = Presence::Absent;  // of each expert's projections
+  ExpertWidth width = ExpertWidth::Required;
+  Presence shared = Presence::Absent;  // an expert every token takes
+  SharedWidth shared_width = SharedWidth::Counted;
   Presence shared_gate = Presence::Absent;  // and a sigmoid gate on it
 };
 

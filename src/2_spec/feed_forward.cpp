@@ -28,6 +28,12 @@ Size required_dense_width(const Source& source, const Block& block) {
   return width.is(0) ? source.keys.refuse_size(kKey, "0", "1 or more") : width;
 }
 
+// 0 says as much as no key.
+Size missing_width(const Source& source, std::string_view key) {
+  return source.keys.has(key) ? source.keys.refuse_size(key, "0", "1 or more")
+                              : source.keys.refuse_missing(key, "an integer");
+}
+
 bool has_expert_tensors(const Source& source, const Block& block) {
   return source.tensors.has(block.tensor("ffn_gate_inp.weight")) ||
          source.tensors.has(block.tensor("ffn_down_exps.weight"));
@@ -187,15 +193,48 @@ void take_experts(const Source& source, const Block& block, const ExpertSizes& o
                                {.experts = in.experts, .rows = source.width, .columns = of.width}, bias);
 }
 
+// What a layer without experts has, where the file says that: else `key` is missed.
+Size dense_width_instead_of(std::string_view key, const Source& source, const Block& block) {
+  return source.keys.has("feed_forward_length") ? required_dense_width(source, block) : missing_width(source, key);
+}
+
+Size expert_width(const Source& source, const Block& block, Size used) {
+  constexpr std::string_view kKey = "expert_feed_forward_length";
+  const Size said = source.keys.integer(kKey, {.low = 0}).value_or(0);
+  if (!said.is(0)) return said;
+  switch (source.row.experts.width) {
+    case ExpertWidth::Required:
+      return missing_width(source, kKey);
+    case ExpertWidth::Dense:
+      return required_dense_width(source, block);
+    case ExpertWidth::Share:
+      return dense_width_instead_of(kKey, source, block) / used;
+  }
+  return said;
+}
+
+Size shared_width(const Source& source, const Block& block, Size expert_width) {
+  constexpr std::string_view kKey = "expert_shared_feed_forward_length";
+  const Size said = source.keys.integer(kKey, {.low = 0}).value_or(0);
+  if (!said.is(0)) return said;
+  switch (source.row.experts.shared_width) {
+    case SharedWidth::Required:
+      return missing_width(source, kKey);
+    case SharedWidth::Counted:
+      return source.product({expert_width, source.keys.required_integer("expert_shared_count", {.high = 1024})});
+    case SharedWidth::Dense:
+      return dense_width_instead_of(kKey, source, block);
+  }
+  return said;
+}
+
 void take_shared(const Source& source, const Block& block, Size expert_width, Experts& result) {
   const ExpertRow& row = source.row.experts;
-  const auto count = source.keys.integer("expert_shared_count", {.low = 0, .high = 1024});
-  const auto width = source.keys.integer("expert_shared_feed_forward_length", {.low = 0});
+  source.keys.integer("expert_shared_count", {.low = 0, .high = 1024});
+  source.keys.integer("expert_shared_feed_forward_length", {.low = 0});
   const bool there = source.tensors.has(block.tensor("ffn_up_shexp.weight"));
   if (row.shared == Presence::Absent || (row.shared == Presence::Optional && !there)) return;
-  const bool said = width && !width->is(0);
-  const Size shared = said ? *width : source.product({expert_width, count.value_or(1)});
-  result.shared = dense(source, block, shared, "_shexp", Presence::Absent);
+  result.shared = dense(source, block, shared_width(source, block, expert_width), "_shexp", Presence::Absent);
   result.shared_gate.matrix =
       source.tensors.matrix(row.shared_gate, block.tensor("ffn_gate_inp_shexp.weight"), {.columns = source.width});
 }
@@ -203,8 +242,7 @@ void take_shared(const Source& source, const Block& block, Size expert_width, Ex
 Experts experts(const Source& source, const Block& block) {
   Experts result{.activation = source.row.activation, .limit = source.row.clamp_limit, .slope = source.row.clamp_slope};
   ExpertSizes of = read_routing(source, block, result);
-  of.width = source.keys.integer("expert_feed_forward_length", {.low = 0}).value_or(0);
-  if (of.width.is(0)) of.width = required_dense_width(source, block);
+  of.width = expert_width(source, block, of.used);
   result.count = of.count.value();
   result.used = of.used.value();
   result.width = of.width.value();

@@ -351,6 +351,10 @@ TEST(SpecErrors, KeysThatTensorsShowToBeMissing) {
       {"deepseek2-f32", "deepseek2.leading_dense_block_count", "1, the blocks before the first with experts"},
       {"deepseek2-f32", "deepseek2.attention.q_lora_rank", "the rows of 'attn_q_a'"},
       {"deepseek2-f32", "deepseek2.attention.key_length", "an integer"},
+      {"deepseek2-f32", "deepseek2.expert_feed_forward_length", "an integer"},
+      {"qwen35moe-f32", "qwen35moe.expert_feed_forward_length", "an integer"},
+      {"dots1-f32", "dots1.expert_shared_count", "an integer"},
+      {"ernie4_5moe-f32", "ernie4_5-moe.expert_shared_feed_forward_length", "an integer"},
       {"lfm2-f32", "lfm2.attention.head_count_kv", "one for each block"},
       {"glm4moe-f32", "glm4moe.nextn_predict_layers", "as many blocks end in nextn tensors"},
       {"mimo2-f32", "mimo2.attention.sliding_window_pattern", "a value for each block"},
@@ -366,6 +370,21 @@ TEST(SpecErrors, KeysThatTensorsShowToBeMissing) {
   expect_error<CheckpointError>({"'llama.expert_count' = 0", "expected 4, the"}, [&] { describe(recipe); });
 }
 
+/// As llama.cpp reads files that do not say them.
+TEST(SpecErrors, WidthsOfExpertsWithoutTheirKeys) {
+  json recipe = recipe_of("qwen2moe-f32");
+  drop_key(recipe, "qwen2moe.expert_feed_forward_length");
+  drop_key(recipe, "qwen2moe.expert_shared_feed_forward_length");
+  for (const char* block : {"blk.0.", "blk.1."}) {
+    for (const char* name : {"ffn_gate_shexp.weight", "ffn_up_shexp.weight"})
+      tensor(recipe, std::string(block) + name)["shape"] = {256, 128};
+    tensor(recipe, std::string(block) + "ffn_down_shexp.weight")["shape"] = {128, 256};
+  }
+  const auto experts = std::get<Experts>(describe(recipe).layers[1].feed_forward);
+  EXPECT_EQ(experts.width, 128);  // feed_forward_length, 256, among 2 experts
+  EXPECT_EQ(experts.shared->width, 256);
+}
+
 TEST(SpecErrors, NumbersOfBlocksUnlikeTheTensors) {
   json recipe = recipe_of("llama-f32");
   set_key(recipe, "llama.block_count", "u32", 400);
@@ -374,6 +393,10 @@ TEST(SpecErrors, NumbersOfBlocksUnlikeTheTensors) {
   add_tensor(recipe, "blk.1.nextn.eh_proj.weight", {256, 512});
   set_key(recipe, "qwen3.nextn_predict_layers", "u32", 0);
   expect_error<CheckpointError>({"'qwen3.nextn_predict_layers' = 0", "1, as many blocks end"},
+                                [&] { describe(recipe); });
+  recipe = recipe_of("qwen3-f32");
+  add_tensor(recipe, "blk.2.nextn.eh_proj.weight", {256, 512});
+  expect_error<CheckpointError>({"'qwen3.block_count' = 2", "3, blocks with nextn tensors included"},
                                 [&] { describe(recipe); });
 }
 

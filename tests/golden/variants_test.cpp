@@ -123,11 +123,13 @@ const Variant kVariants[] = {
     {"experts_by_softmax_with_a_bias", "mixtral-f32",
      [](json& r) {
        set_architecture(r, "ernie4_5-moe");
+       set_key(r, "ernie4_5-moe.expert_feed_forward_length", "u32", 256);
        for_blocks(2, [&](int block) { add_tensor(r, at(block, "exp_probs_b.bias"), {4}, 0); });
      }},
     {"experts_in_every_second_layer", "mixtral-f32",
      [](json& r) {
        set_architecture(r, "ernie4_5-moe");
+       set_key(r, "ernie4_5-moe.expert_feed_forward_length", "u32", 256);
        set_key(r, "ernie4_5-moe.interleave_moe_layer_step", "u32", 2);
        make_dense(r, 0, {"ffn_gate_inp.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"},
                   256);
