@@ -68,7 +68,6 @@ constexpr Architecture kArchitectures[] = {
     {
         .name = "ernie4_5",
         .qkv_bias = Optional,
-        .output_bias = Optional,
     },
     {
         .name = "ernie4_5-moe",
