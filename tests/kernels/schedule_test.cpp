@@ -139,10 +139,8 @@ TEST_P(GoldenSchedule, PrefillsAsItDecodes) { expect_chunks_as_decoded(Compiled(
 
 TEST_P(GoldenSchedule, BatchesAsItDecodesAlone) { expect_batch_as_alone(Compiled(GetParam(), kWithBatch)); }
 
-/// Each rule that fires, and all of them together, against the launches kept apart: the same bits in the logits and in
-/// the state.
-void expect_fused_equals_held(const std::string& name, const Compiled::Form& form, Activations activations) {
-  const Compiled fused(name, {form}, activations), held(name, {form}, activations, {"all"});
+/// A form with fewer launches and with more: the same bits in the logits and in the state.
+void expect_fused_equals_held(const CompiledCase& fused, const CompiledCase& held) {
   const Schedule &with = fused.schedules[0], &without = held.schedules[0];
   EXPECT_LT(with.launches.size(), without.launches.size());
   ScheduleExecutor one(fused.checkpoint, fused.weights, with.state_stride, 3);
@@ -160,12 +158,14 @@ void expect_fused_equals_held(const std::string& name, const Compiled::Form& for
   }
 }
 
+const Compiled::Form kFormsTried[] = {{FormKind::Decode, 1}, {FormKind::Prefill, 16}, {FormKind::Batch, 3}};
+
+/// Each rule that fires, and all of them together, against the launches kept apart.
 TEST_P(GoldenSchedule, ComputesFusedWhatItComputesHeld) {
-  for (const Activations activations : {Activations::F32, Activations::Int8x2}) {
-    expect_fused_equals_held(GetParam(), {FormKind::Decode, 1}, activations);
-    expect_fused_equals_held(GetParam(), {FormKind::Prefill, 16}, activations);
-    expect_fused_equals_held(GetParam(), {FormKind::Batch, 3}, activations);
-  }
+  for (const Activations activations : {Activations::F32, Activations::Int8x2})
+    for (const Compiled::Form& form : kFormsTried)
+      expect_fused_equals_held(Compiled(GetParam(), {form}, activations),
+                               Compiled(GetParam(), {form}, activations, {"all"}));
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& tested) {
@@ -327,6 +327,15 @@ TEST_P(StoredWeights, StayOffTensorCoresThatAreNotThere) {
     EXPECT_FALSE(launches(model.schedules[0], "mma_int8")) << chip;
   }
 }
+TEST_P(StoredWeights, QuantizeTheirActivationsApartWithTheSameBits) {
+  const Options together = options_of(Activations::Int8x2, {}, false, {});
+  Options apart = together;
+  apart.fuse_quant = false;
+  for (const Compiled::Form& form : kFormsTried)
+    expect_fused_equals_held(CompiledCase(GetParam(), {form}, together, device_chip()),
+                             CompiledCase(GetParam(), {form}, apart, device_chip()));
+}
+
 /// Experts that many tokens chose: the bits of the chip that has no tensor cores.
 TEST(StoredExperts, PrefillOnIntegerTensorCoresWithThePortableBits) {
   Options options = options_of(Activations::Int8x2, {}, false, {});

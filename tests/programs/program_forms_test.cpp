@@ -82,12 +82,14 @@ TEST_F(ProgramForms, PromptsOfAnyLengthContinueAsDecoded) {
   const std::vector<int> lengths = {1,          kChunk - 1,     kChunk,       kChunk + 1,
                                     2 * kChunk, 2 * kChunk + 1, kContext - 1, kContext};
   for (int length : lengths) lines.push_back(json{{"tokens", prompt_of(length)}, {"n", 5}}.dump());
-  const std::vector<json> chunked = ids_of(answer(lines)), direct = ids_of(answer(lines, {"--no-cuda-graphs"}));
+  const std::vector<json> answers = answer(lines), chunked = ids_of(answers),
+                          direct = ids_of(answer(lines, {"--no-cuda-graphs"}));
   ASSERT_EQ(chunked.size(), lengths.size());
   EXPECT_EQ(direct, chunked);
   for (size_t i = 0; i < lengths.size(); ++i) EXPECT_EQ(chunked[i], decoded(prompt_of(lengths[i]), 5)) << lengths[i];
   EXPECT_EQ(chunked[6].size(), 2u);  // the last token is not fed
   EXPECT_EQ(chunked[7].size(), 1u);
+  for (const json& ended : {answers[6], answers[7]}) EXPECT_EQ(ended.at("finish_reason"), "length");
   EXPECT_EQ(alone(prompt_of(2 * kChunk + 1), {"-n", "5"}).at("ids"), chunked[5]);
 }
 
@@ -116,6 +118,14 @@ TEST_F(ProgramForms, APromptPastTheContextIsRefusedInItsPlace) {
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].at("error"), "Usage: the prompt has 41 tokens; the context has room for 40");
   EXPECT_EQ(answers[1].at("ids").size(), 1u);
+}
+
+TEST_F(ProgramForms, AnEmptyPromptIsTheBeginTokenAlone) {
+  const std::vector<json> answers = answer({R"({"prompt": "", "n": 4})", R"({"tokens": [1], "n": 4})"});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].at("prompt_ids"), json::parse("[1]"));
+  EXPECT_EQ(answers[0].at("ids"), answers[1].at("ids"));
+  EXPECT_EQ(answers[1].at("ids").size(), 4u);
 }
 
 TEST_F(ProgramForms, ASequencesBitsAreThoseItHasAlone) {
