@@ -41,8 +41,9 @@ struct RepackedBlocks {
   }
   static __device__ __forceinline__ uint2 share(const uint8_t* row, int blocks, int block, int c) {
     uint32_t w[8];
-    codes(row, blocks, block, w);
-    return share_of_words(w, c);
+    Format::words(row, blocks, block, w);
+    const uint2 two = share_of_words(w, c);
+    return Offset ? without_offset<Offset>(two) : two;
   }
   static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,
                                                   float x_total) {
@@ -117,8 +118,12 @@ struct RepackedHalfBlocks {
     subtract_from_bytes<Offset>(w);
   }
   static __device__ __forceinline__ uint2 share(const uint8_t* row, int blocks, int block, int c) {
+    return without_offset<Offset>(Format::share_of_block(row, blocks, block, c));
+  }
+  /// Words c and c + 4 of words(); a format may know a shorter way.
+  static __device__ __forceinline__ uint2 share_of_block(const uint8_t* row, int blocks, int block, int c) {
     uint32_t w[8];
-    codes(row, blocks, block, w);
+    Format::words(row, blocks, block, w);
     return share_of_words(w, c);
   }
   static __device__ __forceinline__ float combine(float sum, const Scale& s, const int (&v)[kParts], float x_scale,

@@ -23,9 +23,17 @@ __device__ __forceinline__ void weights_of(const UnpackedBlock& u, float (&w)[32
 
 /// Bytes minus `Offset`, each; they are at most 127 + Offset, Offset at most 128.
 template <int Offset>
+__device__ __forceinline__ uint32_t without_offset(uint32_t w) {
+  return (w + (128 - Offset) * 0x01010101u) ^ 0x80808080u;
+}
+template <int Offset>
+__device__ __forceinline__ uint2 without_offset(uint2 w) {
+  return make_uint2(without_offset<Offset>(w.x), without_offset<Offset>(w.y));
+}
+template <int Offset>
 __device__ __forceinline__ void subtract_from_bytes(uint32_t (&w)[8]) {
   LANE_UNROLL
-  for (int i = 0; i < 8; i++) w[i] = (w[i] + (128 - Offset) * 0x01010101u) ^ 0x80808080u;
+  for (int i = 0; i < 8; i++) w[i] = without_offset<Offset>(w[i]);
 }
 
 /// A load of sizeof(T) aligned bytes.
@@ -80,11 +88,21 @@ __device__ __forceinline__ void pack_6(const uint32_t (&w)[8], uint4& q, uint2& 
   q.x = w[0] | (w[3] & 0x30303030) << 2, q.y = w[1] | (w[3] & 0x0C0C0C0C) << 4, q.z = w[2] | (w[3] & 0x03030303) << 6;
   q.w = w[4] | (w[7] & 0x30303030) << 2, e.x = w[5] | (w[7] & 0x0C0C0C0C) << 4, e.y = w[6] | (w[7] & 0x03030303) << 6;
 }
+__device__ __forceinline__ uint32_t top_pairs(uint32_t a, uint32_t b, uint32_t c) {
+  return (a >> 2 & 0x30303030) | (b >> 4 & 0x0C0C0C0C) | (c >> 6 & 0x03030303);
+}
 __device__ __forceinline__ void unpack_6(uint4 q, uint2 e, uint32_t (&w)[8]) {
-  w[0] = q.x & 0x3F3F3F3F, w[1] = q.y & 0x3F3F3F3F, w[2] = q.z & 0x3F3F3F3F;
-  w[3] = (q.x >> 2 & 0x30303030) | (q.y >> 4 & 0x0C0C0C0C) | (q.z >> 6 & 0x03030303);
-  w[4] = q.w & 0x3F3F3F3F, w[5] = e.x & 0x3F3F3F3F, w[6] = e.y & 0x3F3F3F3F;
-  w[7] = (q.w >> 2 & 0x30303030) | (e.x >> 4 & 0x0C0C0C0C) | (e.y >> 6 & 0x03030303);
+  w[0] = q.x & 0x3F3F3F3F, w[1] = q.y & 0x3F3F3F3F, w[2] = q.z & 0x3F3F3F3F, w[3] = top_pairs(q.x, q.y, q.z);
+  w[4] = q.w & 0x3F3F3F3F, w[5] = e.x & 0x3F3F3F3F, w[6] = e.y & 0x3F3F3F3F, w[7] = top_pairs(q.w, e.x, e.y);
+}
+/// Words c and c + 4 alone, c the same or not in a warp: by masks, not by branches.
+__device__ __forceinline__ uint2 share_of_6(uint4 q, uint2 e, int c) {
+  const uint32_t first = c == 0 ? ~0u : 0, second = c == 1 ? ~0u : 0, third = c == 2 ? 0x3F3F3F3Fu : 0,
+                 top = c == 3 ? ~0u : 0;
+  const auto word = [&](uint32_t x, uint32_t y, uint32_t z) {
+    return (((x & first) | (y & second)) & 0x3F3F3F3F) | (z & third) | (top_pairs(x, y, z) & top);
+  };
+  return make_uint2(word(q.x, q.y, q.z), word(q.w, e.x, e.y));
 }
 
 /// The 8-bit scales and minimums of 256 weights: 6 bits each in 12 bytes, as K-quants store them.

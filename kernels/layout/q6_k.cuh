@@ -31,6 +31,9 @@ struct RepackedQ6_K : RepackedHalfBlocks<RepackedQ6_K, 32> {
   static __device__ __forceinline__ void words(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     unpack_6(load_as<uint4>(row + 16 * block), load_as<uint2>(row + 16 * blocks + 8 * block), w);
   }
+  static __device__ __forceinline__ uint2 share_of_block(const uint8_t* row, int blocks, int block, int c) {
+    return share_of_6(load_as<uint4>(row + 16 * block), load_as<uint2>(row + 16 * blocks + 8 * block), c);
+  }
 };
 
 }  // namespace LANE_NAMESPACE
