@@ -45,6 +45,16 @@ __device__ __forceinline__ void bulk_copy(void* shared, const void* global, uint
                "l"(global), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 }
+/// By a whole warp with the same arguments, as its first lane's copy: so addresses are made once a warp, not by a lane.
+__device__ __forceinline__ void bulk_copy_of_warp(void* shared, const void* global, uint32_t bytes,
+                                                  CopyBarrier* barrier) {
+  asm volatile(
+      "{\n.reg .pred first;\nsetp.eq.u32 first, %4, 0;\n"
+      "@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n}" ::"r"(
+          shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "r"(threadIdx.x & 31u)
+      : "memory");
+}
 /// The phase's only copy, of bytes that are read once a step, such as weights: they should push nothing else out of the
 /// L2.
 __device__ __forceinline__ void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier* barrier) {
@@ -86,6 +96,9 @@ inline void arrive_at(CopyBarrier*) {}
 inline void publish_copy_barriers() {}
 inline void expect_copies(CopyBarrier*, uint32_t) {}
 inline void bulk_copy(void* shared, const void* global, uint32_t bytes, CopyBarrier*) { memcpy(shared, global, bytes); }
+inline void bulk_copy_of_warp(void* shared, const void* global, uint32_t bytes, CopyBarrier*) {
+  if ((threadIdx.x & 31u) == 0) memcpy(shared, global, bytes);
+}
 inline void bulk_copy_once(void* shared, const void* global, uint32_t bytes, CopyBarrier*) {
   memcpy(shared, global, bytes);
 }
