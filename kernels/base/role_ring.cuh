@@ -50,11 +50,15 @@ struct RoleRing {
     __syncthreads(0);
 #endif
   }
-  /// Behind a warp's last read.
+  /// Behind a warp's last read of a step, this one or an earlier one.
   __device__ __forceinline__ void leave([[maybe_unused]] int step) const {
 #if defined(__CUDACC__)
     arrive_as_warp(left + step % Slots);
-#else
+#endif
+  }
+  /// Behind all that consumers do with a step.
+  __device__ __forceinline__ void end_step() const {
+#if !defined(__CUDACC__)
     __syncthreads(0);
 #endif
   }

@@ -79,6 +79,18 @@ __device__ __forceinline__ void await_tile_products(float (&sums)[Count]) {
 #endif
 }
 
+/// Likewise, and these sums, whose products all were before the last `Left` ends, can be read.
+template <int Left, int Count>
+__device__ __forceinline__ void await_earlier_products(float (&sums)[Count]) {
+#if defined(LANE_WARPGROUP_MMA)
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
+  LANE_UNROLL
+  for (int i = 0; i < Count; i++) asm volatile("" : "+f"(sums[i])::"memory");
+#else
+  (void)sums;
+#endif
+}
+
 #if defined(LANE_WARPGROUP_MMA)
 #define LANE_SUMS_8(i)                                                                                        \
   "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), \
@@ -125,6 +137,13 @@ __device__ __forceinline__ void add_tile_product(float (&c)[Rows / 2], const uin
 }
 
 #if defined(LANE_WARPGROUP_MMA)
+#define LANE_FRAGMENT_PRODUCT_32(bt)                                                                                  \
+  asm volatile(                                                                                                       \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\nwgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"                  \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19}, %20, p, 1, 1, " \
+      "0;\n}"                                                                                                         \
+      : LANE_SUMS_8(0), LANE_SUMS_8(8)                                                                                \
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(bt), "r"(static_cast<int>(accumulates)))
 #define LANE_FRAGMENT_PRODUCT_64(bt)                                                                                \
   asm volatile(                                                                                                     \
       "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"                \
@@ -169,11 +188,12 @@ __device__ __attribute__((noinline)) void portable_fragment_product(float (&c)[R
 #endif
 
 /// c += a b^T, or c = a b^T unless it `accumulates`: a of fragments of halves, b columns [16 k, 16 k + 16) of a tile of
-/// Rows rows of halves, 64 or 128; the sums as in add_tile_product.
+/// Rows rows of halves, 32, 64 or 128; the sums as in add_tile_product.
 template <int Rows>
 __device__ __forceinline__ void add_fragment_product(float (&c)[Rows / 2], const uint4& a, const uint8_t* b, int k,
                                                      bool accumulates) {
 #if defined(LANE_WARPGROUP_MMA)
+  if constexpr (Rows == 32) LANE_FRAGMENT_PRODUCT_32(tile_descriptor(b) + 2 * k);
   if constexpr (Rows == 64) LANE_FRAGMENT_PRODUCT_64(tile_descriptor(b) + 2 * k);
   if constexpr (Rows == 128) LANE_FRAGMENT_PRODUCT_128(tile_descriptor(b) + 2 * k);
 #else
@@ -186,6 +206,7 @@ template <int Rows>
 __device__ __forceinline__ void multiply_core_tile(float (&c)[Rows / 2], const uint4& a, const uint8_t* b) {
 #if defined(LANE_WARPGROUP_MMA)
   constexpr bool accumulates = false;
+  if constexpr (Rows == 32) LANE_FRAGMENT_PRODUCT_32(core_tile_descriptor(b));
   if constexpr (Rows == 64) LANE_FRAGMENT_PRODUCT_64(core_tile_descriptor(b));
   if constexpr (Rows == 128) LANE_FRAGMENT_PRODUCT_128(core_tile_descriptor(b));
 #else

@@ -13,10 +13,12 @@ namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
-// Fewer tokens, or fewer blocks than two for five multiprocessors, take longer on tensor cores of halves.
-constexpr int kLeastChunkTokens = 64;
-bool fills(const kernels::ChunkGeometry& g, const Chip& chip) {
-  return 5 * g.grid_x * g.grid_y >= 2 * chip.multiprocessors;
+// Fewer tokens take longer on tensor cores of halves; so does less work than two for five multiprocessors of 64 rows
+// and 64 tokens each, with up to 32 tokens than one for three.
+constexpr int kLeastChunkTokens = 32;
+bool fills(const kernels::ChunkGeometry& g, int tokens, const Chip& chip) {
+  const int work = g.grid_x * g.tokens * g.grid_y * g.groups / kernels::kChunkTokens;
+  return tokens > 32 ? 5 * work >= 2 * chip.multiprocessors : 3 * work >= chip.multiprocessors;
 }
 constexpr size_t kMostTogether = 3;       // matrices of a launch
 constexpr int kHalfVectorsThreads = 256;  // as ops/half_vectors.cuh says
@@ -69,15 +71,16 @@ Geometry chunk(const Products& products) {
   std::vector<kernels::ChunkMatrix> matrices;
   for (const Problem& p : products) matrices.push_back({p.rows, p.repacked->bytes_256});
   const Problem& p = products[0];
-  const kernels::ChunkGeometry g = kernels::chunk_geometry(matrices.data(), int(matrices.size()), p.tokens, p.gated,
-                                                           p.words, p.chip.multiprocessors);
+  const kernels::ChunkGeometry g = kernels::chunk_geometry(matrices.data(), int(matrices.size()), p.columns, p.tokens,
+                                                           p.gated, p.words, p.chip.multiprocessors);
   const bool computes = p.chip.wgmma || p.chip.capability == 0;  // the host chip has a portable body
-  return {dim(g.grid_x, g.grid_y),
-          g.threads,
-          g.shared_bytes,
-          {g.tokens, g.groups, g.splits},
-          {},
-          products.size() <= kMostTogether && computes && has_shared(g, p.chip.shared_bytes) && fills(g, p.chip)};
+  return {
+      dim(g.grid_x, g.grid_y),
+      g.threads,
+      g.shared_bytes,
+      {g.tokens, g.groups, g.splits},
+      {},
+      products.size() <= kMostTogether && computes && has_shared(g, p.chip.shared_bytes) && fills(g, p.tokens, p.chip)};
 }
 
 Lowering::VectorsOf quantized_vectors(const Problem& p) {

@@ -14,20 +14,6 @@ using namespace LANE_NAMESPACE;
 
 constexpr float kEpsilon = 1e-6f;
 
-/// The kernel for the geometry's tokens, groups and splits.
-template <class L, int Columns, int Words>
-auto chunk_kernel(const ChunkGeometry& g) {
-  return g.splits == 2    ? chunk_product<L, Columns, Words, 64, 1, 2>
-         : g.tokens == 64 ? chunk_product<L, Columns, Words, 64, 2, 1>
-                          : chunk_product<L, Columns, Words, 128, 2, 1>;
-}
-template <class L, int Columns>
-auto chunk_gated_kernel(const ChunkGeometry& g) {
-  return g.splits == 2    ? chunk_gated_product<L, Columns, 2, 64, 1, 2>
-         : g.tokens == 64 ? chunk_gated_product<L, Columns, 2, 64, 2, 1>
-                          : chunk_gated_product<L, Columns, 2, 128, 2, 1>;
-}
-
 /// Tokens' vectors, some of them a thousand times larger than others, and their halves.
 template <int Columns, int Words>
 struct Inputs {
@@ -75,18 +61,21 @@ struct Errors {
 template <int Words>
 constexpr double kBound = Words == 2 ? 2e-6 : 1e-3;
 
-template <class L, int Columns, int Words>
-void expect_products(FormatId id, int rows, int tokens, bool normed, int multiprocessors) {
-  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(Columns) + " columns");
+template <class L, int Columns, int Words, int Size>
+void expect_products(FormatId id, int rows, int tokens, bool normed) {
+  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(Columns) + " columns, size " +
+               std::to_string(Size));
   const Matrix<L> m(id, rows, Columns, 3);
   const Inputs<Columns, Words> in(tokens, normed);
   const DeviceArray<float> bias(random_floats(size_t(rows), 6)), residual(random_floats(size_t(tokens * rows), 7));
   const DeviceArray<float> out(size_t(tokens * rows));
   const ChunkMatrix shape{rows, L::kBytes256};
-  const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, false, Words, multiprocessors);
+  constexpr ChunkSize kSize = kChunkSizes[Size];
+  const ChunkGeometry g = chunk_geometry_of(kSize, &shape, 1, tokens, false, Words);
   const dim3 grid{unsigned(g.grid_x), unsigned(g.grid_y)};
-  run_kernel(chunk_kernel<L, Columns, Words>(g), grid, g.threads, g.shared_bytes, out.data(), m.repacked.data(),
-             in.halves.data(), bias.data(), residual.data(), rows, tokens);
+  run_kernel(chunk_product<L, Columns, Words, kSize.tokens, kSize.groups, kSize.splits>, grid, g.threads,
+             g.shared_bytes, out.data(), m.repacked.data(), in.halves.data(), bias.data(), residual.data(), rows,
+             tokens);
   const std::vector<float> got = out.values(), b = bias.values(), r = residual.values();
   Errors errors;
   for (int t = 0; t < tokens; t++) {
@@ -98,40 +87,57 @@ void expect_products(FormatId id, int rows, int tokens, bool normed, int multipr
   EXPECT_LE(errors.worst, kBound<Words>);
 }
 
+/// A format of each kind: with a scale header, with a scale a half, with minimums, with a scale a block.
+template <int Size>
+void expect_products_of_size() {
+  expect_products<RepackedQ4_K, 512, 2, Size>(FormatId::Q4_K, 131, 65, true);
+  expect_products<RepackedQ6_K, 1280, 2, Size>(FormatId::Q6_K, 70, 40, false);
+  expect_products<RepackedQ4_1, 2432, 2, Size == 4 ? 3 : Size>(FormatId::Q4_1, 30, 17, true);
+  expect_products<RepackedQ8_0, 896, 2, Size>(FormatId::Q8_0, 130, 33, true);
+}
+
+TEST(ChunkProduct, IsTheSumInDoubleInBlocksOfEachSize) {
+  expect_products_of_size<0>();
+  expect_products_of_size<1>();
+  expect_products_of_size<2>();
+  expect_products_of_size<3>();
+  expect_products_of_size<4>();
+}
+
 TEST(ChunkProduct, IsTheSumInDouble) {
-  expect_products<RepackedQ4_K, 512, 2>(FormatId::Q4_K, 131, 65, true, 1);
-  expect_products<RepackedQ4_K, 1280, 2>(FormatId::Q4_K, 70, 64, true, 1);
-  expect_products<RepackedQ5_K, 256, 2>(FormatId::Q5_K, 20, 33, true, 132);
-  expect_products<RepackedQ6_K, 1280, 2>(FormatId::Q6_K, 18, 40, false, 132);
-  expect_products<RepackedQ6_K, 256, 2>(FormatId::Q6_K, 150, 130, true, 1);
-  expect_products<RepackedQ3_K, 256, 2>(FormatId::Q3_K, 17, 64, true, 132);
-  expect_products<RepackedQ8_0, 896, 2>(FormatId::Q8_0, 130, 3, true, 2);
-  expect_products<RepackedQ5_0, 128, 2>(FormatId::Q5_0, 9, 131, true, 1);
-  expect_products<RepackedQ5_1, 896, 2>(FormatId::Q5_1, 9, 17, false, 132);
-  expect_products<RepackedQ4_0, 384, 2>(FormatId::Q4_0, 30, 17, true, 132);
-  expect_products<RepackedQ4_1, 1152, 2>(FormatId::Q4_1, 30, 17, true, 132);
-  expect_products<RepackedQ4_1, 2432, 2>(FormatId::Q4_1, 130, 128, true, 1);
-  expect_products<RepackedIQ4_NL, 256, 2>(FormatId::IQ4_NL, 30, 17, true, 132);
-  expect_products<RepackedIQ4_XS, 256, 2>(FormatId::IQ4_XS, 30, 17, true, 132);
-  expect_products<RepackedQ4_K, 256, 1>(FormatId::Q4_K, 30, 17, true, 132);
-  expect_products<RepackedQ6_K, 256, 1>(FormatId::Q6_K, 130, 100, true, 1);
+  expect_products<RepackedQ4_K, 1280, 2, 2>(FormatId::Q4_K, 70, 64, true);
+  expect_products<RepackedQ4_K, 256, 2, 4>(FormatId::Q4_K, 70, 32, true);
+  expect_products<RepackedQ5_K, 256, 2, 2>(FormatId::Q5_K, 20, 33, true);
+  expect_products<RepackedQ5_K, 768, 2, 4>(FormatId::Q5_K, 20, 33, true);
+  expect_products<RepackedQ6_K, 256, 2, 0>(FormatId::Q6_K, 150, 130, true);
+  expect_products<RepackedQ3_K, 256, 2, 2>(FormatId::Q3_K, 17, 64, true);
+  expect_products<RepackedQ5_0, 128, 2, 0>(FormatId::Q5_0, 9, 131, true);
+  expect_products<RepackedQ5_1, 896, 2, 4>(FormatId::Q5_1, 9, 17, false);
+  expect_products<RepackedQ4_0, 384, 2, 4>(FormatId::Q4_0, 30, 17, true);
+  expect_products<RepackedQ4_1, 1152, 2, 2>(FormatId::Q4_1, 30, 17, true);
+  expect_products<RepackedIQ4_NL, 256, 2, 2>(FormatId::IQ4_NL, 30, 17, true);
+  expect_products<RepackedIQ4_XS, 256, 2, 2>(FormatId::IQ4_XS, 30, 17, true);
+  expect_products<RepackedQ4_K, 256, 1, 3>(FormatId::Q4_K, 30, 17, true);
+  expect_products<RepackedQ6_K, 256, 1, 0>(FormatId::Q6_K, 130, 100, true);
 }
 
 double activated(double v, bool gelu) {
   return gelu ? 0.5 * v * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v))) : v / (1 + std::exp(-v));
 }
 
-template <class L, int Columns>
-void expect_gated(FormatId id, int rows, int tokens, bool gelu, int multiprocessors) {
+template <class L, int Columns, int Size>
+void expect_gated(FormatId id, int rows, int tokens, bool gelu) {
   SCOPED_TRACE(std::string(format(id).name) + (gelu ? ", GELU" : ", SiLU"));
   const Matrix<L> gate(id, rows, Columns, 3), up(id, rows, Columns, 4);
   const Inputs<Columns, 2> in(tokens, true);
   const DeviceArray<float> out(size_t(tokens * rows));
   const ChunkMatrix shape{rows, L::kBytes256};
-  const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, true, 2, multiprocessors);
+  constexpr ChunkSize kSize = kChunkSizes[Size];
+  const ChunkGeometry g = chunk_geometry_of(kSize, &shape, 1, tokens, true, 2);
   const dim3 grid{unsigned(g.grid_x), unsigned(g.grid_y)};
-  run_kernel(chunk_gated_kernel<L, Columns>(g), grid, g.threads, g.shared_bytes, out.data(), gate.repacked.data(),
-             up.repacked.data(), in.halves.data(), int(gelu), rows, tokens);
+  run_kernel(chunk_gated_product<L, Columns, 2, kSize.tokens, kSize.groups, kSize.splits>, grid, g.threads,
+             g.shared_bytes, out.data(), gate.repacked.data(), up.repacked.data(), in.halves.data(), int(gelu), rows,
+             tokens);
   const std::vector<float> got = out.values();
   Errors errors;
   for (int t = 0; t < tokens; t++) {
@@ -144,25 +150,27 @@ void expect_gated(FormatId id, int rows, int tokens, bool gelu, int multiprocess
 }
 
 TEST(ChunkProduct, Gates) {
-  expect_gated<RepackedQ4_K, 256>(FormatId::Q4_K, 70, 130, false, 1);
-  expect_gated<RepackedQ5_0, 896>(FormatId::Q5_0, 33, 20, true, 132);
-  expect_gated<RepackedQ8_0, 256>(FormatId::Q8_0, 100, 64, false, 1);
+  expect_gated<RepackedQ4_K, 256, 0>(FormatId::Q4_K, 70, 130, false);
+  expect_gated<RepackedQ5_0, 896, 2>(FormatId::Q5_0, 33, 20, true);
+  expect_gated<RepackedQ5_0, 896, 4>(FormatId::Q5_0, 33, 35, true);
+  expect_gated<RepackedQ8_0, 256, 1>(FormatId::Q8_0, 100, 64, false);
+  expect_gated<RepackedQ4_K, 1024, 3>(FormatId::Q4_K, 70, 30, false);
 }
 
 /// Three matrices of two formats in one launch, the last of which may be missing.
-void expect_three(int rows2, int multiprocessors) {
+template <int Size>
+void expect_three(int rows2) {
   SCOPED_TRACE(rows2);
   constexpr int kColumns = 512, kTokens = 70;
   const Matrix<RepackedQ4_K> m0(FormatId::Q4_K, 130, kColumns, 3), m1(FormatId::Q4_K, 64, kColumns, 4);
   const Matrix<RepackedQ6_K> m2(FormatId::Q6_K, 33, kColumns, 5);
   const Inputs<kColumns, 2> in(kTokens, true);
   const ChunkMatrix shapes[] = {{130, 144}, {64, 144}, {rows2, 210}};
-  const ChunkGeometry g = chunk_geometry(shapes, 3, kTokens, false, 2, multiprocessors);
+  constexpr ChunkSize kSize = kChunkSizes[Size];
+  const ChunkGeometry g = chunk_geometry_of(kSize, shapes, 3, kTokens, false, 2);
   const DeviceArray<float> bias(random_floats(64, 6)), out0(kTokens * 130), out1(kTokens * 64), out2(kTokens * 33);
-  const auto kernel = g.splits == 2 ? chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 64, 1, 2>
-                      : g.tokens == 64
-                          ? chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 64, 2, 1>
-                          : chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, 128, 2, 1>;
+  const auto kernel =
+      chunk_products<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kColumns, 2, kSize.tokens, kSize.groups, kSize.splits>;
   const float* none = nullptr;
   run_kernel(kernel, dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads, g.shared_bytes, out0.data(), out1.data(),
              out2.data(), m0.repacked.data(), m1.repacked.data(), m2.repacked.data(), in.halves.data(), none,
@@ -180,25 +188,48 @@ void expect_three(int rows2, int multiprocessors) {
 }
 
 TEST(ChunkProduct, TakesThreeMatrices) {
-  expect_three(33, 1);
-  expect_three(33, 132);
-  expect_three(0, 132);
+  expect_three<0>(33);
+  expect_three<2>(33);
+  expect_three<4>(0);
 }
 
 TEST(ChunkGeometry, CoversRowsAndTokensAndFitsTheChip) {
   for (const bool gated : {false, true}) {
     for (const auto& [words, bytes] : {std::pair(1, 144), std::pair(2, 144), std::pair(2, 272)}) {
       const ChunkMatrix shape{1000, bytes};
-      for (const int tokens : {2, 64, 65, 128, 129, 512, 2048}) {
-        const ChunkGeometry g = chunk_geometry(&shape, 1, tokens, gated, words, 132);
-        const int rows = g.groups * kChunkGroupRows / (gated ? 2 : 1);
-        EXPECT_GE(g.grid_x * g.tokens, tokens);
-        EXPECT_LT((g.grid_x - 1) * g.tokens, tokens);
-        EXPECT_GE(g.grid_y * rows, 1000);
-        EXPECT_LT((g.grid_y - 1) * rows, 1000);
-        EXPECT_GE(chunk_ring(words, g.tokens, g.groups, bytes), 3);
-        EXPECT_TRUE(has_shared(g, 227 * 1024));
-        EXPECT_FALSE(has_shared(g, 99 * 1024));
+      for (const int tokens : {2, 32, 64, 65, 128, 129, 512, 2048}) {
+        for (const ChunkSize& size : kChunkSizes) {
+          const ChunkGeometry g = chunk_geometry_of(size, &shape, 1, tokens, gated, words);
+          const int rows = g.groups * kChunkGroupRows / (gated ? 2 : 1);
+          EXPECT_GE(g.grid_x * g.tokens, tokens);
+          EXPECT_LT((g.grid_x - 1) * g.tokens, tokens);
+          EXPECT_GE(g.grid_y * rows, 1000);
+          EXPECT_LT((g.grid_y - 1) * rows, 1000);
+          EXPECT_GE(chunk_ring(words, g.tokens, g.groups, bytes), 3);
+          EXPECT_TRUE(has_shared(g, 227 * 1024));
+          EXPECT_FALSE(has_shared(g, 99 * 1024));
+        }
+      }
+    }
+  }
+}
+
+TEST(ChunkGeometry, TakesLessTimeThanOtherSizesAndAStepForEachSplit) {
+  const ChunkMatrix shape{4096, 144};
+  for (const int columns : {128, 256, 4096, 14336}) {
+    for (const int tokens : {32, 64, 128, 512}) {
+      const ChunkGeometry best = chunk_geometry(&shape, 1, columns, tokens, false, 2, 132);
+      const auto time = [&](const ChunkSize& size) {
+        return chunk_time(size, chunk_geometry_of(size, &shape, 1, tokens, false, 2), columns, 132);
+      };
+      EXPECT_LE(best.splits, most_splits(columns));
+      const auto chosen = std::find_if(std::begin(kChunkSizes), std::end(kChunkSizes), [&](const ChunkSize& size) {
+        return size.tokens == best.tokens && size.groups == best.groups && size.splits == best.splits;
+      });
+      ASSERT_NE(chosen, std::end(kChunkSizes));
+      for (const ChunkSize& size : kChunkSizes) {
+        const bool can = size.splits <= most_splits(columns);
+        EXPECT_TRUE(!can || time(*chosen) <= time(size));
       }
     }
   }

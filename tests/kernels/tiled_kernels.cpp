@@ -42,25 +42,25 @@ void add_layer(Registry& registry, std::string_view l) {
       registered(program::tiled_gated_product<L, 256, 2, 16, 2>);
 }
 
-/// And in a long chunk, with blocks of 64 tokens and Groups groups of rows.
-template <class L, int Groups>
+/// And in a long chunk, in blocks of a size.
+template <class L, int Tokens, int Groups, int Splits>
 void add_chunk(Registry& registry, std::string_view l) {
-  constexpr int kSplits = 3 - Groups;
-  registry["chunk_product" + arguments(l, {256, 2, 64, Groups, kSplits})] =
-      registered(program::chunk_product<L, 256, 2, 64, Groups, kSplits>);
-  registry["chunk_product" + arguments(l, {512, 2, 64, Groups, kSplits})] =
-      registered(program::chunk_product<L, 512, 2, 64, Groups, kSplits>);
-  registry["chunk_gated_product" + arguments(l, {256, 2, 64, Groups, kSplits})] =
-      registered(program::chunk_gated_product<L, 256, 2, 64, Groups, kSplits>);
-  const std::string layout = "Repacked" + std::string(l);
-  registry["chunk_products<" + layout + ", " + layout + ", " + layout + ", 256, 2, 64, " + std::to_string(Groups) +
-           ", " + std::to_string(kSplits) + ">"] =
-      registered(program::chunk_products<L, L, L, 256, 2, 64, Groups, kSplits>);
+  registry["chunk_product" + arguments(l, {256, 2, Tokens, Groups, Splits})] =
+      registered(program::chunk_product<L, 256, 2, Tokens, Groups, Splits>);
+  registry["chunk_product" + arguments(l, {512, 2, Tokens, Groups, Splits})] =
+      registered(program::chunk_product<L, 512, 2, Tokens, Groups, Splits>);
+  registry["chunk_gated_product" + arguments(l, {256, 2, Tokens, Groups, Splits})] =
+      registered(program::chunk_gated_product<L, 256, 2, Tokens, Groups, Splits>);
+  std::string products = "chunk_products<";
+  for (int i = 0; i < 3; i++) products += "Repacked" + std::string(l) + ", ";
+  for (const int number : {256, 2, Tokens, Groups}) products += std::to_string(number) + ", ";
+  registry[products + std::to_string(Splits) + ">"] =
+      registered(program::chunk_products<L, L, L, 256, 2, Tokens, Groups, Splits>);
 }
 template <class L>
 void add_chunks(Registry& registry, std::string_view l) {
-  add_chunk<L, 1>(registry, l);
-  add_chunk<L, 2>(registry, l);
+  add_chunk<L, 64, 1, 2>(registry, l);
+  add_chunk<L, 64, 2, 1>(registry, l);
 }
 
 }  // namespace
@@ -83,6 +83,8 @@ void add_tiled_products(Registry& registry) {
   registry["half_vectors<256, 2>"] = registered(program::half_vectors<256, 2>);
   registry["half_vectors<512, 2>"] = registered(program::half_vectors<512, 2>);
   add_chunks<program::RepackedQ4_K>(registry, "Q4_K");
+  add_chunk<program::RepackedQ4_K, 32, 1, 4>(registry, "Q4_K");
+  add_chunk<program::RepackedQ4_K, 32, 2, 2>(registry, "Q4_K");
   add_chunks<program::RepackedQ5_0>(registry, "Q5_0");
   add_chunks<program::RepackedQ6_K>(registry, "Q6_K");
   add_chunks<program::RepackedQ8_0>(registry, "Q8_0");

@@ -1,7 +1,7 @@
 // Checks the products of several tokens against the streamed products of each, bit for bit, those of chunks within the
 // error of int8x2 activations, and times the products of whole steps of 0.5B and 8B shapes: see README.md. Exit status
 // 1 if any bit differs or an error is larger.
-#include "ops/chunk_product.cuh"
+#include "ops/chunk_kernels.cuh"
 #include "ops/half_vectors.cuh"
 #include "ops/quantize_vectors.cuh"
 #include "ops/tiled_product.cuh"
@@ -72,10 +72,8 @@ template <class L, int Columns>
 void enqueue_chunk(cudaStream_t stream, const Chip& chip, float* out, const uint8_t* weights, int rows, const Tokens& t,
                    const float* bias = nullptr, const float* residual = nullptr) {
   const ChunkMatrix shape{rows, L::kBytes256};
-  const ChunkGeometry g = chunk_geometry(&shape, 1, t.count, false, kWords, chip.multiprocessors);
-  const auto kernel = g.splits == 2    ? chunk_product<L, Columns, kWords, 64, 1, 2>
-                      : g.tokens == 64 ? chunk_product<L, Columns, kWords, 64, 2, 1>
-                                       : chunk_product<L, Columns, kWords, 128, 2, 1>;
+  const ChunkGeometry g = chunk_geometry(&shape, 1, Columns, t.count, false, kWords, chip.multiprocessors);
+  const auto kernel = chunk_kernel_of(g, ChunkProduct<L, Columns, kWords>{});
   prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
                                static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out,
@@ -86,10 +84,8 @@ void enqueue_chunk(cudaStream_t stream, const Chip& chip, float* out, const uint
 template <class L, class Value, int Columns>
 void enqueue_chunks(cudaStream_t stream, const Chip& chip, const ProductOf (&p)[3], const Tokens& t) {
   const ChunkMatrix shapes[] = {{p[0].rows, L::kBytes256}, {p[1].rows, L::kBytes256}, {p[2].rows, Value::kBytes256}};
-  const ChunkGeometry g = chunk_geometry(shapes, 3, t.count, false, kWords, chip.multiprocessors);
-  const auto kernel = g.splits == 2    ? chunk_products<L, L, Value, Columns, kWords, 64, 1, 2>
-                      : g.tokens == 64 ? chunk_products<L, L, Value, Columns, kWords, 64, 2, 1>
-                                       : chunk_products<L, L, Value, Columns, kWords, 128, 2, 1>;
+  const ChunkGeometry g = chunk_geometry(shapes, 3, Columns, t.count, false, kWords, chip.multiprocessors);
+  const auto kernel = chunk_kernel_of(g, ChunkProducts<L, L, Value, Columns, kWords>{});
   prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
                                static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, p[0].out,
@@ -101,10 +97,8 @@ template <class L, int Columns>
 void enqueue_chunk_gated(cudaStream_t stream, const Chip& chip, float* out, const uint8_t* gate, const uint8_t* up,
                          int rows, const Tokens& t, int gelu) {
   const ChunkMatrix shape{rows, L::kBytes256};
-  const ChunkGeometry g = chunk_geometry(&shape, 1, t.count, true, kWords, chip.multiprocessors);
-  const auto kernel = g.splits == 2    ? chunk_gated_product<L, Columns, kWords, 64, 1, 2>
-                      : g.tokens == 64 ? chunk_gated_product<L, Columns, kWords, 64, 2, 1>
-                                       : chunk_gated_product<L, Columns, kWords, 128, 2, 1>;
+  const ChunkGeometry g = chunk_geometry(&shape, 1, Columns, t.count, true, kWords, chip.multiprocessors);
+  const auto kernel = chunk_kernel_of(g, ChunkGatedProduct<L, Columns, kWords>{});
   prepare(kernel, chip.shared_limit);
   BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
                                static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out, gate,
