@@ -135,8 +135,11 @@ void describe_bpe(const Source& source, std::string_view pre, VocabularySource* 
   s->add_bos = flag(source, "tokenizer.ggml.add_bos_token", kPretokenizers[s->pretokenizer].add_bos && s->bos >= 0);
 }
 
-/// What an unknown tokenizer has in common with the others: what else it needs is not known.
+/// What an unknown tokenizer has in common with others, where the file has it: what else it needs is not known.
 void check_common(const Source& source, uint64_t tokens) {
+  array_of(source, "tokenizer.ggml.scores", MetaType::F32, tokens);
+  array_of(source, "tokenizer.ggml.merges", MetaType::String);
+  source.refusals.attempt([&] { return source.checkpoint.string("tokenizer.ggml.pre"); });
   for (std::string_view name : {"bos", "eos", "unknown"}) special_id(source, tokens, name);
   flag(source, "tokenizer.ggml.add_bos_token", false);
 }

@@ -127,6 +127,17 @@ TEST(Support, FaultsOfAVocabularyAllAtOnce) {
                   "'tokenizer.ggml.bos_token_id' 512", "tokenizer.ggml.eot_token_id"});
 }
 
+TEST(Support, AnUnknownTokenizerHidesNoFaultOfWhatOthersHaveToo) {
+  json recipe = recipe_of("llama3-f32");
+  set_key(recipe, "tokenizer.ggml.model", "str", "unheard-of");
+  set_key(recipe, "tokenizer.ggml.pre", "u32", 3);
+  set_key(recipe, "tokenizer.ggml.merges", "arr_i32", {1, 2});
+  set_key(recipe, "tokenizer.ggml.bos_token_id", "u32", 100000);
+  expect_reasons(support_of(recipe), {"tokenizer.ggml.model is 'unheard-of'", "'tokenizer.ggml.pre' of type u32",
+                                      "'tokenizer.ggml.merges' of type array of i32; expected an array of strings",
+                                      "'tokenizer.ggml.bos_token_id' 100000"});
+}
+
 /// What only the planner refuses is looked for whatever the vocabulary lacks.
 TEST(Support, AVocabularyHidesNoReasonOfThePlanner) {
   json recipe = recipe_of("llama-f32");
