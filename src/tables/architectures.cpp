@@ -197,6 +197,8 @@ constexpr Architecture kArchitectures[] = {
     },
     {
         .name = "granitemoe",
+        .qkv_bias = Optional,
+        .output_bias = Optional,
         .score_scale_key = true,
         .experts = {.layers = ExpertLayers::Counted,
                     .normalised = true,

@@ -201,13 +201,17 @@ const Variant kVariants[] = {
        set_key(r, "cohere2.attention.sliding_window_pattern", "u32", 2);
      }},
     {"unrotated", "granite-f32", [](json& r) { set_key(r, "granite.rope.scaling.finetuned", "bool", false); }},
-    {"shared_expert_with_scales", "mixtral-f32",
+    {"shared_expert_with_scales_and_biases", "mixtral-f32",
      [](json& r) {
        set_architecture(r, "granitemoe");
        set_key(r, "granitemoe.logit_scale", "f32", 4.0);
        set_key(r, "granitemoe.residual_scale", "f32", 0.5);
        set_key(r, "granitemoe.expert_shared_feed_forward_length", "u32", 128);
        for_blocks(2, [&](int block) {
+         add_tensor(r, at(block, "attn_q.bias"), {256});
+         add_tensor(r, at(block, "attn_k.bias"), {128});
+         add_tensor(r, at(block, "attn_v.bias"), {128});
+         add_tensor(r, at(block, "attn_output.bias"), {256});
          add_tensor(r, at(block, "ffn_gate_shexp.weight"), {128, 256});
          add_tensor(r, at(block, "ffn_up_shexp.weight"), {128, 256});
          add_tensor(r, at(block, "ffn_down_shexp.weight"), {256, 128});
