@@ -57,8 +57,17 @@ void add_chunk(Registry& registry, std::string_view l) {
   registry[products + std::to_string(Splits) + ">"] =
       registered(program::chunk_products<L, L, L, 256, 2, Tokens, Groups, Splits>);
 }
+/// And in tiles of 32 tokens, where a chip has more multiprocessors than such a chunk has blocks.
+template <class L>
+void add_long_tiles(Registry& registry, std::string_view l) {
+  registry["tiled_product" + arguments(l, {256, 2, 32, 2})] = registered(program::tiled_product<L, 256, 2, 32, 2>);
+  registry["tiled_product" + arguments(l, {512, 2, 32, 2})] = registered(program::tiled_product<L, 512, 2, 32, 2>);
+  registry["tiled_gated_product" + arguments(l, {256, 2, 32, 2})] =
+      registered(program::tiled_gated_product<L, 256, 2, 32, 2>);
+}
 template <class L>
 void add_chunks(Registry& registry, std::string_view l) {
+  add_long_tiles<L>(registry, l);
   add_chunk<L, 64, 1, 2>(registry, l);
   add_chunk<L, 64, 2, 1>(registry, l);
 }
