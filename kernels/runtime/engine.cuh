@@ -166,7 +166,7 @@ class Engine {
     const int* chosen = nullptr;  // a row of shown_
   };
 
-  static const char* advice(cudaError_t error) {
+  static const char* advice([[maybe_unused]] cudaError_t error) {
 #if defined(__CUDACC__)
     if (error == cudaErrorCooperativeLaunchTooLarge)
       return "; it has too few multiprocessors for launches whose blocks meet: compile without --fuse chain";
