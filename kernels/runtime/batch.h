@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct Totals {
 
 namespace batch_detail {
 
-/// The lines of a file that are not blank, one after the other.
+/// The lines of a file that are not blank, one after the other; without the byte order mark that some editors write
+/// first.
 class RequestLines {
  public:
   ~RequestLines() {
@@ -38,8 +40,12 @@ class RequestLines {
   }
   /// `*found` is false at the end.
   Status next(std::string* line, bool* found) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     do {
       if (Status s = read(line, found); !s.ok() || !*found) return s;
+      if (at_start_ && std::string_view(*line).substr(0, kByteOrderMark.size()) == kByteOrderMark)
+        line->erase(0, kByteOrderMark.size());
+      at_start_ = false;
     } while (line->find_first_not_of(" \t\r") == std::string::npos);
     return {};
   }
@@ -58,6 +64,7 @@ class RequestLines {
 
   std::string path_;
   std::FILE* file_ = nullptr;
+  bool at_start_ = true;
 };
 
 /// Prints answers in the order of their lines, each as soon as all before it are printed.

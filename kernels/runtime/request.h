@@ -1,5 +1,6 @@
 // A line of --prompts: one JSON object that says a prompt and what to do with it.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -60,9 +61,13 @@ inline Status set_option(const Key& key, const std::string& text, RunOptions* ou
   return usage_error(std::string(key.name) + " [" + text + "]: expected an array of token ids");
 }
 
-inline Status set_key(const std::string& name, const JsonValue& value, RunOptions* out) {
+/// `said`: the options that the line's keys have stood for so far, with the key that did.
+inline Status set_key(const std::string& name, const JsonValue& value, std::map<std::string, std::string>* said,
+                      RunOptions* out) {
   for (const Key& key : kKeys) {
     if (name != key.name) continue;
+    const auto [first, is_new] = said->emplace(key.option, name);
+    if (!is_new) return usage_error(first->second + " and " + name + ": expected one of them");
     std::string text;
     const Status status = option_text(key, value, &text);
     return status.ok() ? set_option(key, text, out) : status;
@@ -80,8 +85,9 @@ inline Status parse_request(std::string_view line, const RunOptions& defaults, R
   out->prompt_kind = PromptKind::None;
   JsonObject object;
   if (Status s = JsonReader(line).object(&object); !s.ok()) return s;
+  std::map<std::string, std::string> said;
   for (const auto& [key, value] : object) {
-    if (Status s = request_detail::set_key(key, value, out); !s.ok()) return s;
+    if (Status s = request_detail::set_key(key, value, &said, out); !s.ok()) return s;
   }
   if (out->prompt_kind == PromptKind::None) return usage_error("no prompt given: expected the key prompt or tokens");
   out->escapes = false;  // JSON has its own

@@ -217,6 +217,15 @@ TEST_F(BatchTest, ABadLineIsAnsweredInItsPlace) {
   EXPECT_EQ(totals_.refused, 2u);
 }
 
+// Editors that write a byte order mark write it once, before the first line.
+TEST_F(BatchTest, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  const auto answers = answer("\xEF\xBB\xBF{\"tokens\": [20], \"n\": 2}\n\xEF\xBB\xBF{\"tokens\": [3], \"n\": 1}\n", 2);
+  ASSERT_TRUE(status_.ok()) << status_.message;
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0]["ids"], (Ids{21, 22}));
+  EXPECT_TRUE(answers[1].contains("error"));
+}
+
 TEST_F(BatchTest, RefusesByLine) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"[]", "expected '{'"},
@@ -224,6 +233,7 @@ TEST_F(BatchTest, RefusesByLine) {
       {"{\"n\": 3}", "no prompt given"},
       {"{\"prompt\": \"a\", \"tokens\": [1]}", "prompt and tokens: expected one of them"},
       {"{\"prompt\": \"a\", \"prompt\": \"b\"}", "twice"},
+      {"{\"prompt\": \"a\", \"temp\": 0.5, \"temperature\": 0.7}", "temp and temperature: expected one of them"},
       {"{\"prompt\": 5}", "prompt: expected a string"},
       {"{\"tokens\": [\"5\"]}", "tokens: expected an array of numbers"},
       {"{\"tokens\": 5}", "tokens: expected an array of numbers"},
