@@ -60,7 +60,7 @@ void read_sizes(Source& source) {
   source.model_ctx = context.known() ? context.value() : Range{}.high;
 }
 
-// Trailing blocks that predict further tokens: at least those whose tensors tell.
+// Trailing blocks that predict further tokens: those whose tensors tell, and those that the file has no tensor of.
 int64_t extra_blocks(const Source& source) {
   constexpr std::string_view kKey = "nextn_predict_layers";
   const int64_t most = source.blocks.value() - 1;
@@ -68,9 +68,10 @@ int64_t extra_blocks(const Source& source) {
   const auto said = source.keys.integer(kKey, {.low = 0, .high = most});
   if (said && !said->known()) return shown;
   const int64_t count = said ? said->value() : 0;
-  if (count < shown)
-    source.keys.refuse(kKey, fmt::format("{}", count), fmt::format("{}, as many blocks end in nextn tensors", shown));
-  return std::max(count, shown);
+  const bool takes_layers = count > shown && source.tensors.blocks() > source.blocks.value() - count;
+  if (count >= shown && !takes_layers) return count;
+  source.keys.refuse(kKey, fmt::format("{}", count), fmt::format("{}, as many blocks end in nextn tensors", shown));
+  return shown;
 }
 
 // block_count is of all blocks, those included that predict further tokens. Blocks of which the file has no tensor are

@@ -394,6 +394,18 @@ TEST(SpecErrors, NumbersOfBlocksUnlikeTheTensors) {
   set_key(recipe, "qwen3.nextn_predict_layers", "u32", 0);
   expect_error<CheckpointError>({"'qwen3.nextn_predict_layers' = 0", "1, as many blocks end"},
                                 [&] { describe(recipe); });
+  // A layer that is no such block is not left out, whatever the key says; blocks without tensors are.
+  for (const char* name : {"llama", "qwen35", "deepseek2"}) {
+    recipe = recipe_of(std::string(name) + "-f32");
+    set_key(recipe, std::string(name) + ".nextn_predict_layers", "u32", 1);
+    expect_error<CheckpointError>({std::string("'") + name + ".nextn_predict_layers' = 1", "expected 0, as many"},
+                                  [&] { describe(recipe); });
+  }
+  recipe = recipe_of("qwen3-f32");
+  const auto layers = describe(recipe).layers.size();
+  set_key(recipe, "qwen3.block_count", "u32", layers + 1);
+  set_key(recipe, "qwen3.nextn_predict_layers", "u32", 1);
+  EXPECT_EQ(describe(recipe).layers.size(), layers);
   recipe = recipe_of("qwen3-f32");
   add_tensor(recipe, "blk.2.nextn.eh_proj.weight", {256, 512});
   expect_error<CheckpointError>({"'qwen3.block_count' = 2", "3, blocks with nextn tensors included"},
