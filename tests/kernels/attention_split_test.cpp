@@ -218,6 +218,28 @@ TEST(AttentionSplit, SharesLongValuesBetweenWarps) {
   c.groups = 1, c.turned = 256, c.heads_per_group = 8;
   expect_attention<256, 256, 4>(c);
 }
+/// Heads that have 8, 16 or 32 lanes, one or two pieces of columns a lane, one or two rounds of heads; rotations of all
+/// columns and of some, of halves that end within a lane's four columns.
+TEST(AttentionSplit, NormsAndTurnsHeadsOfAnyWidth) {
+  for (const int neighbours : {0, 1}) {
+    SCOPED_TRACE(neighbours);
+    Case c;
+    c.positions = {0, 5, 40};
+    c.norm = true, c.neighbours = neighbours, c.groups = 1;
+    c.turned = 32, c.heads_per_group = 5;
+    expect_attention<32, 32, 5>(c);
+    c.turned = 28, c.heads_per_group = 7;
+    expect_attention<48, 24, 7>(c);
+    c.turned = 80, c.heads_per_group = 1;
+    expect_attention<80, 40, 1>(c);
+    c.turned = 52, c.heads_per_group = 8;
+    expect_attention<128, 128, 8>(c);
+    c.turned = 256, c.heads_per_group = 4;
+    expect_attention<256, 256, 4>(c);
+    c.turned = 128;
+    expect_attention<256, 256, 4>(c);
+  }
+}
 TEST(AttentionSplit, FindsTheTokensOwnRowInTheCache) {
   Case c;
   c.positions = {0, 17, 90};
