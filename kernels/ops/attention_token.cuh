@@ -160,7 +160,7 @@ __device__ __forceinline__ void read_cached_row(const SplitPlaces& at, const Spl
   }
 }
 
-/// A token on its way into shared memory: prepare() ahead of its producer, bring() behind it. By the whole block, which
+/// A token on its way into shared memory: made ahead of its producer, bring() behind it. By the whole block, which
 /// meets before it reads the result. The queries' fragments: lane 4 g + c's columns of piece j are 8 (c + 4 j) to
 /// 8 (c + 4 j) + 7 of head g.
 template <class S>
@@ -186,7 +186,7 @@ struct TokenBringer {
       const int h = token_head<S>(r);
       head[r].read(h < S::kHeads ? token.q + h * S::kWidth : h == S::kHeads && makes ? token.k : nullptr);
     }
-    // The value, by the last threads, since they have no head.
+    // The value, by the last threads: they have the fewest heads.
     const int piece = S::kThreads - 1 - static_cast<int>(threadIdx.x);
     const bool brings_value = makes && piece < S::kValueWidth / 4;
     const float4 v = brings_value ? __ldcg(reinterpret_cast<const float4*>(token.v) + piece) : make_float4(0, 0, 0, 0);
