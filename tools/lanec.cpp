@@ -59,7 +59,8 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default int8x2)");
   add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
   command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();
-  command->add_option("--fuse", o.fuse, "a fusion rule to apply that is not applied by itself: 'chain'")->take_all();
+  command->add_option("--fuse", o.fuse, "a fusion rule to apply that is not applied by itself: 'chain matrices'")
+      ->take_all();
   command->add_flag_function(
       "--no-stream{false},--stream{true}", [&o](int64_t given) { o.stream = given > 0; },
       "repack matrices while loading, for kernels that stream them (default: on chips that can)");

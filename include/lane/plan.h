@@ -87,8 +87,6 @@ struct Kernel {
   std::string_view parameters;
   /// It reads a few rows of its matrices, not all.
   bool gathers = false;
-  /// Its blocks wait for each other: all of a launch's must be resident at once.
-  bool meets = false;
 };
 std::span<const Kernel> kernels();
 const Kernel& kernel(std::string_view name);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "host/fiber.h"
 #include "host/types.h"
@@ -66,9 +67,6 @@ struct Launch {
   const void* arguments;
   dim3 grid, block;
   size_t shared_bytes;
-  // Blocks cannot wait for each other, since each runs to its end: where they meet half-way, the grid runs twice.
-  bool met = false;
-  std::atomic<bool> meets{false};
 };
 
 /// What one OS thread needs to run blocks. Plain arrays: TSan would look into std::vector.
@@ -108,11 +106,25 @@ inline thread_local unsigned char* dynamic_shared = nullptr;
   std::abort();
 }
 
-/// Whether the current block runs what comes before its meeting with the others, and (meet) what comes after.
-inline bool ahead_of_meeting() { return !worker->launch->met; }
-inline bool meet() {
-  if (!worker->launch->met) worker->launch->meets.store(true, std::memory_order_relaxed);
-  return worker->launch->met;
+// Values that a block hands to blocks of higher indices, one by one: they may run on another OS thread.
+
+inline void publish(float* to, float v) { __atomic_store(to, &v, __ATOMIC_RELEASE); }
+template <class Float4>
+Float4 read_published(const Float4* from) {
+  Float4 v;
+  const auto read = [](const float& at, float& to) { __atomic_load(&at, &to, __ATOMIC_ACQUIRE); };
+  read(from->x, v.x), read(from->y, v.y), read(from->z, v.z), read(from->w, v.w);
+  return v;
+}
+/// Called as long as such a value is not there. Blocks are handed out in the order of their indices, and each runs to
+/// its end: the one that owes it is at work.
+inline void await_other_block() {
+  constexpr unsigned kMostTries = 1u << 24;
+  static thread_local const Launch* launch = nullptr;
+  static thread_local unsigned tries = 0;
+  if (worker->launch != launch) launch = worker->launch, tries = 0;
+  if (++tries > kMostTries) fail("a value that no other block publishes");
+  std::this_thread::yield();
 }
 
 HOST_CHIP_INLINE void switch_to(Fiber& from, Fiber& to) {

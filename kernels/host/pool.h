@@ -12,8 +12,8 @@
 
 namespace host_chip {
 
-/// The caller's thread works too. Blocks are handed out in runs; which thread runs which is not determined, so kernels
-/// whose blocks depend on each other's order show as races under TSan.
+/// The caller's thread works too. Blocks are handed out in runs, in the order of their indices; which thread runs which
+/// is not determined, so kernels whose blocks depend on each other's order show as races under TSan.
 class Pool {
  public:
   Pool() {
@@ -31,14 +31,6 @@ class Pool {
 
   /// Returns when every block has run.
   void run(Launch& launch) {
-    run_grid(launch);
-    if (!launch.meets) return;
-    launch.met = true;
-    run_grid(launch);
-  }
-
- private:
-  void run_grid(Launch& launch) {
     const uint64_t blocks = uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z;
     const uint64_t threads = uint64_t(launch.block.x) * launch.block.y * launch.block.z;
     if (helpers_.empty() || blocks == 1 || blocks * threads <= kSmall) return run_blocks(launch, 0, blocks);
@@ -59,6 +51,7 @@ class Pool {
     }
   }
 
+ private:
   static constexpr unsigned kClosed = 1u << 31;  // beside the number of helpers inside: no further one may enter
   static constexpr uint64_t kSmall = 512;        // a launch of so few threads is not worth sharing
   static constexpr int kSpins = 3000;            // launches come close together: spin, then sleep

@@ -23,6 +23,7 @@ LANE_ANYWHERE constexpr int streamed_warps(int columns, bool gated) {
   const int wanted = slices(columns).count * (gated ? 2 : 1);
   return wanted <= 16 ? 16 : (wanted + 3) / 4 * 4;
 }
+LANE_ANYWHERE constexpr int streamed_threads(int columns, bool gated) { return 32 * streamed_warps(columns, gated); }
 /// Warps of each slice.
 LANE_ANYWHERE constexpr int streamed_team(int columns, bool gated) {
   const int team = streamed_warps(columns, gated) / slices(columns).count;

@@ -81,6 +81,12 @@ struct StreamedStatic {
   CopyBarrier barrier[Warps * kStreamedMaxRing];
   float squares[Warps];
 };
+/// The block's own: one for all the shapes of a kernel whose blocks have different work.
+template <int Warps>
+__device__ __forceinline__ StreamedStatic<Warps>& streamed_static() {
+  __shared__ StreamedStatic<Warps> st;
+  return st;
+}
 
 /// A block's task: rows [first, first + count) of a matrix, or of both.
 struct StreamedTask {
@@ -271,7 +277,10 @@ __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const I
   if (normed) norm.read(in.norm + first_column, pieces, w.member, w.lane, weight);
   if constexpr (Input::kPost) post.read(in.post + first_column, pieces, w.member, w.lane, weight);
   await_producer();
-  x.read(in.x + first_column, pieces, w.member, w.lane, activation);
+  if constexpr (Input::kPublished)
+    x.await(in.x + first_column, pieces, w.member, w.lane);
+  else
+    x.read(in.x + first_column, pieces, w.member, w.lane, activation);
   if constexpr (Input::kPost) {
     carried.read(in.carried + first_column, pieces, w.member, w.lane, activation);
     x.norm_and_add(post_factor<S::kColumns>(in), post, carried);
@@ -347,7 +356,7 @@ struct SeeNothing {
 template <class S, class Input, class See = SeeNothing>
 __device__ __forceinline__ void streamed_block(const StreamedTask& task, const Input& in, const StreamedResult& result,
                                                See see = {}) {
-  __shared__ StreamedStatic<S::kWarps> st;
+  StreamedStatic<S::kWarps>& st = streamed_static<S::kWarps>();
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const StreamedWarp w = streamed_warp<S>(task, shared, st.barrier);
   uint8_t* vectors = shared + S::kWorkers * ring_bytes<S>(task);
@@ -381,7 +390,6 @@ __device__ __forceinline__ T* token_row(T* array, int columns) {
 // At most 64 registers with 512 threads, so that the next launch's block is resident, its ring filling, while this one
 // works.
 constexpr int streamed_residents(int columns, bool gated) { return streamed_warps(columns, gated) <= 16 ? 2 : 1; }
-constexpr int streamed_threads(int columns, bool gated) { return 32 * streamed_warps(columns, gated); }
 
 template <class L, int Columns, int Words>
 __global__ __launch_bounds__(streamed_threads(Columns, false),
@@ -446,8 +454,9 @@ struct PartTask {
   StreamedTask task;
   StreamedResult result;
 };
-__device__ __forceinline__ PartTask part_task(const StreamedPart& a, const StreamedPart& b, const StreamedPart& c) {
-  int block = static_cast<int>(blockIdx.x);
+/// Block `block` of those of all three.
+__device__ __forceinline__ PartTask part_task(const StreamedPart& a, const StreamedPart& b, const StreamedPart& c,
+                                              int block = static_cast<int>(blockIdx.x)) {
   const auto of = [&](const StreamedPart& p, int layout) {
     return PartTask{streamed_task(p.weights, nullptr, layout, p.rows, p.rows_per_block, p.ring, block, p.blocks),
                     {token_row(p.out, p.rows), p.bias, nullptr, 0}};

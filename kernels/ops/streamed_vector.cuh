@@ -4,7 +4,7 @@
 // A slice's vector lies in planes of 16 bytes a block: words 0 to 3 and 4 to 7 of the high bytes, the same of the low
 // ones (one word: no low plane), then the scales, then the sums of integers. Float activations: eight planes of four.
 #pragma once
-#include "base/meeting.cuh"
+#include "base/published.cuh"
 #include "layout/activation.cuh"
 #include "layout/floats.cuh"
 #include "ops/row_norm.cuh"
@@ -17,7 +17,11 @@ namespace LANE_NAMESPACE {
 struct StreamedInput {
   const float *x, *norm;
   float epsilon;
-  static constexpr bool kPost = false;
+  static constexpr bool kPost = false, kPublished = false;
+};
+/// The same of an x that other blocks of the launch publish (base/published.cuh).
+struct PublishedInput : StreamedInput {
+  static constexpr bool kPublished = true;
 };
 
 /// The same of a sum that the block makes first: y = x / sqrt(mean(x^2) + post_epsilon) * post + carried, all
@@ -28,7 +32,7 @@ struct PostNormedInput {
   const float *post, *carried;
   float* sum;
   float post_epsilon;
-  static constexpr bool kPost = true;
+  static constexpr bool kPost = true, kPublished = false;
 };
 
 /// The factor of x's norm, in every thread: all of the block's call it, at least kRowNormThreads.
@@ -82,13 +86,17 @@ struct VectorPieces {
                              normed_value(v.z, factor, w.z, 0.f, c.z), normed_value(v.w, factor, w.w, 0.f, c.w));
     }
   }
-  /// The same of what blocks of this launch publish: all is asked for at once, and again until it is there.
+  /// The same of what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
+  /// then all ask for all: a block that waits for long must not keep the L2 from those that it waits for.
   __device__ __forceinline__ void await(const float* x, int pieces, int member, int lane) {
+    const auto at = [&](int piece) { return reinterpret_cast<const float4*>(x) + piece * 32 + lane; };
+    if (member < pieces && lane == 0) (void)await_published(at(member), read_published(at(member)), pause_a_while);
+    __syncwarp();
     read(x, pieces, member, lane, [](const float4* p) { return read_published(p); });
     LANE_UNROLL
     for (int i = 0; i < kMost; i++) {
       const int piece = member + i * Team;
-      if (piece < pieces) value[i] = await_published(reinterpret_cast<const float4*>(x) + piece * 32 + lane, value[i]);
+      if (piece < pieces) value[i] = await_published(at(piece), value[i], [] {});
     }
   }
 };

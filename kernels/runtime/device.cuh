@@ -35,22 +35,6 @@ cudaError_t has_code(void (*kernel)(Parameters...)) {
 #endif
 }
 
-/// Whether all of a launch's blocks are resident at once, as note [meeting] wants them. The kernel has been allowed its
-/// shared memory.
-template <class... Parameters>
-cudaError_t meets(void (*kernel)(Parameters...), int blocks, int threads, int dynamic_bytes) {
-#if defined(__CUDACC__)
-  int device = 0, multiprocessors = 0, each = 0;
-  LANE_TRY(cudaGetDevice(&device));
-  LANE_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  LANE_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, static_cast<size_t>(dynamic_bytes)));
-  return each * multiprocessors >= blocks ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
-#else
-  (void)kernel, (void)blocks, (void)threads, (void)dynamic_bytes;
-  return cudaSuccess;
-#endif
-}
-
 /// Memory of the device, or pinned memory of the host.
 template <cudaError_t (*Allocate)(void**, size_t), cudaError_t (*Release)(void*)>
 class Block {

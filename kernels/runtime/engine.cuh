@@ -166,11 +166,7 @@ class Engine {
     const int* chosen = nullptr;  // a row of shown_
   };
 
-  static const char* advice([[maybe_unused]] cudaError_t error) {
-#if defined(__CUDACC__)
-    if (error == cudaErrorCooperativeLaunchTooLarge)
-      return "; it has too few multiprocessors for launches whose blocks meet: compile without --fuse chain";
-#endif
+  static const char* advice() {
     return "; compile the checkpoint with the --chip of this GPU, and build the program as its first lines say";
   }
 
@@ -186,7 +182,7 @@ class Engine {
     if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) return cuda_status(error, "asking the GPU");
     return {kExitEnvironment, std::string("Cuda: this program does not run on the GPU found, ") + device.name +
                                   " (sm_" + std::to_string(device.major) + std::to_string(device.minor) +
-                                  "): " + cudaGetErrorString(error) + advice(error)};
+                                  "): " + cudaGetErrorString(error) + advice()};
   }
 
   Status check_memory(uint64_t mem_bytes) {

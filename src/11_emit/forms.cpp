@@ -168,15 +168,12 @@ std::string head_function(const Form& form, const Lane& lane) {
 
 std::string prepare_function(const Lane& lane) {
   std::map<std::string, uint32_t> most;
-  std::set<std::string> meetings;
   std::string any;
   for (const Form& form : lane.forms) {
     for (const Launch& launch : form.schedule.launches) {
       uint32_t& bytes = most[kernel_name(launch)];
       bytes = std::max(bytes, launch.shared_bytes);
       any = kernel_name(launch);
-      if (launch.kernel->meets)
-        meetings.insert(fmt::format("{}, {}, {}, {}", any, launch.grid.x, launch.block.x, launch.shared_bytes));
     }
   }
   std::string text = "/// Fails where the GPU cannot run the kernels.\ninline cudaError_t prepare() {\n";
@@ -188,7 +185,6 @@ std::string prepare_function(const Lane& lane) {
     if (overlaps || bytes > kUsualSharedBytes)
       text += fmt::format("  LANE_TRY(share_memory({}, {}));\n", kernel, bytes);
   }
-  for (const std::string& meeting : meetings) text += fmt::format("  LANE_TRY(meets({}));\n", meeting);
   return text + "  return cudaSuccess;\n}\n";
 }
 

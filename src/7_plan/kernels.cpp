@@ -51,26 +51,17 @@ constexpr std::array kKernels = {
     Kernel{"streamed_gated_product", "ops/streamed_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const float* x, const float* norm, float epsilon, int "
            "gelu, int rows, int rows_per_block, int ring"},
-    Kernel{
-        .name = "chained_gated_product",
-        .file = "ops/chained_products.cuh",
-        .parameters =
-            "float* out, float* y, float* link, float* armed, const uint8_t* weights, const float* x, const float* "
-            "bias, const float* residual, int y_rows_per_block, const uint8_t* gate, const uint8_t* up, const float* "
-            "norm, float epsilon, int gelu, int rows, int rows_per_block, int ring, int slot_bytes, int "
-            "vector_bytes, int sums",
-        .meets = true},
-    Kernel{
-        .name = "chained_products",
-        .file = "ops/chained_products.cuh",
-        .parameters =
-            "float* out0, float* out1, float* out2, float* y, float* link, float* armed, const uint8_t* weights, "
-            "const float* x, const float* bias, const float* residual, int y_rows_per_block, const uint8_t* "
-            "weights0, const uint8_t* weights1, const uint8_t* weights2, const float* norm, float epsilon, const "
-            "float* bias0, const float* bias1, const float* bias2, int rows0, int rows1, int rows2, int blocks0, int "
-            "blocks1, int blocks2, int rows_per_block0, int rows_per_block1, int rows_per_block2, int ring, int "
-            "slot_bytes, int vector_bytes, int sums",
-        .meets = true},
+    Kernel{"chained_gated_product", "ops/chained_products.cuh",
+           "float* out, float* y, float* link, float* armed, const uint8_t* weights, const float* x, const float* "
+           "bias, const float* residual, int y_blocks, int y_rows_per_block, int y_ring, const uint8_t* gate, const "
+           "uint8_t* up, const float* norm, float epsilon, int gelu, int rows, int rows_per_block, int ring"},
+    Kernel{"chained_products", "ops/chained_products.cuh",
+           "float* out0, float* out1, float* out2, float* y, float* link, float* armed, const uint8_t* weights, const "
+           "float* x, const float* bias, const float* residual, int y_blocks, int y_rows_per_block, int y_ring, const "
+           "uint8_t* weights0, const uint8_t* weights1, const uint8_t* weights2, const float* norm, float epsilon, "
+           "const float* bias0, const float* bias1, const float* bias2, int rows0, int rows1, int rows2, int blocks0, "
+           "int blocks1, int blocks2, int rows_per_block0, int rows_per_block1, int rows_per_block2, int ring0, int "
+           "ring1, int ring2"},
     Kernel{
         "post_normed_products", "ops/post_normed_products.cuh",
         "float* out0, float* out1, float* out2, float* sum, const uint8_t* weights0, const uint8_t* weights1, const "

@@ -1,7 +1,7 @@
 // Launches of chained products: ops/chained_products.cuh.
 //
 // note [links]
-// The blocks of such a launch hand each other its first product through a link, which is +0 before. The launches of a
+// Blocks of such a launch hand others of it its first product through a link, which is +0 before. The launches of a
 // step take turns with two links, and each restores the one of the launch before it, whose blocks have all ended. Where
 // their number is odd, the step's last launch takes the third, since the next step's first must not find its own link
 // unrestored. So a step with one such op has it as two launches.
@@ -11,26 +11,11 @@
 #include "7_plan/repacked_matrices.h"
 #include "7_plan/rule_parts.h"
 #include "7_plan/streamed.h"
-#include "ops/chained_geometry.h"
 
 namespace lane {
 namespace {
 
 namespace kernels = LANE_NAMESPACE;
-
-/// One of a launch's two stages.
-struct Stage : RepackedMatrices {
-  bool gated;
-  kernels::ChainedStage geometry() const {
-    return {columns, words, gated, shapes.data(), gated ? 1 : int(shapes.size())};
-  }
-};
-Stage stage(const Weights& weights, const Options& options, const StepOp& op) {
-  std::vector<const StepOp*> products;
-  for (const StepOp& member : op.members) products.push_back(&member);
-  if (products.empty()) products.push_back(&op);
-  return {repacked_matrices(weights, options, products), op.fused == Fused::GatedProduct};
-}
 
 /// The chained ops of the step, and which of them this one is.
 struct Turn {
@@ -49,9 +34,10 @@ Turn turn_of(const Step& step, const StepOp& op) {
 Arg link(const Step& step, int number) { return StateArg{step.links + number, Access::ReadWrite}; }
 
 /// What both kernels take of the first product and of the links.
-std::vector<Arg> first_args(const Lowering& to, const StepOp& op, const kernels::ChainedGeometry& g) {
+std::vector<Arg> first_args(const Lowering& to, const StepOp& op, const StreamedLaunch& first) {
   const StepOp& product = op.members[0];
   const Turn turn = turn_of(to.step(), op);
+  const kernels::StreamedShare& share = first.geometry.share[0];
   return {to.out(product.result),
           link(to.step(), turn.link(turn.index)),
           link(to.step(), turn.link((turn.index + turn.count - 1) % turn.count)),
@@ -59,47 +45,43 @@ std::vector<Arg> first_args(const Lowering& to, const StepOp& op, const kernels:
           to.in(product.operands[1]),
           to.in(product.parts.bias),
           to.in(product.parts.residual),
-          int64_t(g.first_rows_per_block)};
+          int64_t(share.blocks),
+          int64_t(share.rows_per_block),
+          int64_t(share.ring)};
 }
-std::vector<Arg> gated_args(const Lowering& to, const StepOp& gated, const kernels::ChainedGeometry& g,
-                            const Stage& s) {
-  return {to.in(gated.members[0].operands[0]),
-          to.in(gated.members[1].operands[0]),
-          to.in(gated.parts.norm),
-          gated.parts.epsilon,
-          int64_t(gated.kind == OpKind::GeluGate),
-          s.placements[0]->shape.rows,
-          int64_t(g.second[0].rows_per_block)};
+std::vector<Arg> gated_args(const Lowering& to, const StepOp& op, const StreamedLaunch& first,
+                            const StreamedLaunch& s) {
+  const StepOp& gated = op.members[1];
+  const kernels::StreamedShare& share = s.geometry.share[0];
+  std::vector<Arg> args = {to.out(gated.result)};
+  append(args, first_args(to, op, first));
+  append(args, {to.in(gated.members[0].operands[0]), to.in(gated.members[1].operands[0]), to.in(gated.parts.norm),
+                gated.parts.epsilon, int64_t(gated.kind == OpKind::GeluGate), s.placements[0]->shape.rows,
+                int64_t(share.rows_per_block), int64_t(share.ring)});
+  return args;
 }
-std::vector<Arg> products_args(const Lowering& to, const StepOp& products, const kernels::ChainedGeometry& g,
-                               const Stage& s) {
-  std::vector<Arg> weights, biases, rows, blocks, rows_per_block;
-  for (size_t i = 0; i < kernels::kStreamedMaxMatrices; i++) {
-    const bool there = i < products.members.size();
-    weights.push_back(there ? to.in(products.members[i].operands[0]) : Arg(NullArg{}));
-    biases.push_back(there ? to.in(products.members[i].parts.bias) : Arg(NullArg{}));
-    rows.push_back(there ? s.placements[i]->shape.rows : int64_t(0));
-    blocks.push_back(int64_t(g.second[i].blocks));
-    rows_per_block.push_back(int64_t(g.second[i].rows_per_block));
-  }
-  std::vector<Arg> args = weights;
+std::vector<Arg> products_args(const Lowering& to, const StepOp& op, const StreamedLaunch& first,
+                               const StreamedLaunch& s) {
+  const StepOp& products = op.members[1];
+  const MatricesArgs matrices = matrices_args(to, products, s);
+  std::vector<Arg> args = matrices.outs;
+  append(args, first_args(to, op, first));
+  append(args, matrices.weights);
   append(args, {to.in(products.parts.norm), products.parts.epsilon});
-  for (const auto& more : {biases, rows, blocks, rows_per_block}) append(args, more);
+  append(args, matrices.shares);
   return args;
 }
-std::vector<Arg> outs(const Lowering& to, const StepOp& op) {
-  if (op.fused == Fused::GatedProduct) return {to.out(op.result)};
-  std::vector<Arg> args(kernels::kStreamedMaxMatrices, NullArg{});
-  for (size_t i = 0; i < op.members.size(); i++) args[i] = to.out(op.members[i].result);
-  return args;
+
+/// Blocks of both stages have one size.
+bool same_threads(const StepOp& product, const StepOp& next, const Weights& weights) {
+  const bool gated = next.fused == Fused::GatedProduct;
+  return kernels::streamed_threads(int(matrix_of(weights, product).shape.columns), false) ==
+         kernels::streamed_threads(int(product.result.shape.columns), gated);
 }
 
 }  // namespace
 
-bool can_chain(const Options& options, const Chip& chip) {
-  return streams(options, chip) &&
-         std::find(options.fuse.begin(), options.fuse.end(), kChainRule) != options.fuse.end();
-}
+bool can_chain(const Options& options, const Chip& chip) { return streams(options, chip); }
 
 bool chains(const RuleContext& c, const StepOp& product, const StepOp& next) {
   if (c.step.links < 0 || product.result.shape.rows != 1 || !absent(product.parts.norm) || !absent(next.parts.post))
@@ -108,9 +90,7 @@ bool chains(const RuleContext& c, const StepOp& product, const StepOp& next) {
   if (!is_streamed(c.weights, product)) return false;
   for (const StepOp& member : next.members)
     if (!is_streamed(c.weights, member)) return false;
-  const Stage first = stage(c.weights, c.options, product), second = stage(c.weights, c.options, next);
-  return second.columns == product.result.shape.columns &&
-         kernels::chained_fits(first.geometry(), second.geometry(), c.chip.multiprocessors, c.chip.shared_bytes);
+  return same_threads(product, next, c.weights);
 }
 
 void lower_chain(Lowering& to, const StepOp& op) {
@@ -120,19 +100,13 @@ void lower_chain(Lowering& to, const StepOp& op) {
     lower_streamed_product(to, product);
     return gated ? lower_streamed_gated_product(to, next) : lower_streamed_products(to, next);
   }
-  const Stage first = stage(to.weights(), to.options(), product), second = stage(to.weights(), to.options(), next);
-  const auto g =
-      kernels::chained_geometry(first.geometry(), second.geometry(), to.chip().multiprocessors, to.chip().shared_bytes);
-  std::vector<Arg> args = outs(to, next);
-  append(args, first_args(to, op, g));
-  append(args, gated ? gated_args(to, next, g, second) : products_args(to, next, g, second));
-  append(args, {int64_t(g.ring), int64_t(g.slot_bytes), int64_t(g.vector_bytes), int64_t(g.sums)});
-  Launch& launch =
-      to.launch(op, gated ? "chained_gated_product" : "chained_products", dim(g.grid), dim(g.threads), std::move(args));
+  const StreamedLaunch first = streamed_launch(to, product), second = streamed_launch(to, next);
+  Launch& launch = to.launch(op, gated ? "chained_gated_product" : "chained_products",
+                             dim(first.geometry.grid + second.geometry.grid), dim(first.geometry.threads),
+                             gated ? gated_args(to, op, first, second) : products_args(to, op, first, second));
   add_layouts(launch, first, 1);
   add_layouts(launch, second, gated ? 1 : kernels::kStreamedMaxMatrices);
-  launch.template_arguments.push_back(std::to_string(g.slot_rows));
-  launch.shared_bytes = uint32_t(g.shared_bytes);
+  launch.shared_bytes = uint32_t(std::max(first.geometry.shared_bytes, second.geometry.shared_bytes));
 }
 
 }  // namespace lane

@@ -10,22 +10,7 @@ namespace {
 
 namespace kernels = LANE_NAMESPACE;
 
-struct Streamed : RepackedMatrices {
-  kernels::StreamedGeometry geometry;
-};
-/// `options` and `chip` as the planner has them; products of matrices with one width.
-Streamed streamed(const Weights& weights, const Options& options, const Chip& chip,
-                  const std::vector<const StepOp*>& products, bool gated) {
-  Streamed s{repacked_matrices(weights, options, products), {}};
-  s.geometry = kernels::streamed_geometry(s.columns, s.shapes.data(), gated ? 1 : int(s.shapes.size()), gated, s.words,
-                                          chip.multiprocessors, chip.shared_bytes);
-  return s;
-}
-Streamed streamed(const Lowering& to, const std::vector<const StepOp*>& products, bool gated) {
-  return streamed(to.weights(), to.options(), to.chip(), products, gated);
-}
-
-void specialize(Launch& launch, const Streamed& s, size_t layouts) {
+void specialize(Launch& launch, const StreamedLaunch& s, size_t layouts) {
   add_layouts(launch, s, layouts);
   launch.shared_bytes = uint32_t(s.geometry.shared_bytes);
 }
@@ -49,7 +34,7 @@ std::string kernel_of(const StepOp& op, std::string_view name) {
   return (op.parts.post.kind != Ref::Kind::None ? "post_normed_" : "streamed_") + std::string(name);
 }
 
-Dim3 grid_of(const Streamed& s, const Ref& x) { return dim(s.geometry.grid, x.shape.rows); }
+Dim3 grid_of(const StreamedLaunch& s, const Ref& x) { return dim(s.geometry.grid, x.shape.rows); }
 
 }  // namespace
 
@@ -68,6 +53,39 @@ RepackedMatrices repacked_matrices(const Weights& weights, const Options& option
   m.columns = int(m.placements[0]->shape.columns);
   m.words = activation_words(options, *m.placements[0]->format);
   return m;
+}
+
+StreamedLaunch streamed_launch(const Weights& weights, const Options& options, const Chip& chip,
+                               const std::vector<const StepOp*>& products, bool gated) {
+  StreamedLaunch s{repacked_matrices(weights, options, products), {}};
+  s.geometry = kernels::streamed_geometry(s.columns, s.shapes.data(), gated ? 1 : int(s.shapes.size()), gated, s.words,
+                                          chip.multiprocessors, chip.shared_bytes);
+  return s;
+}
+
+StreamedLaunch streamed_launch(const Lowering& to, const StepOp& op) {
+  std::vector<const StepOp*> products;
+  for (const StepOp& member : op.members) products.push_back(&member);
+  if (products.empty() || op.fused == Fused::Choice) products = {&op};
+  return streamed_launch(to.weights(), to.options(), to.chip(), products, op.fused == Fused::GatedProduct);
+}
+
+MatricesArgs matrices_args(const Lowering& to, const StepOp& op, const StreamedLaunch& s) {
+  MatricesArgs args;
+  std::vector<Arg> biases, rows, blocks, rows_per_block, rings;
+  for (size_t i = 0; i < kernels::kStreamedMaxMatrices; i++) {
+    const bool there = i < op.members.size();
+    const kernels::StreamedShare& share = s.geometry.share[i];
+    args.outs.push_back(there ? to.out(op.members[i].result) : Arg(NullArg{}));
+    args.weights.push_back(there ? to.in(op.members[i].operands[0]) : Arg(NullArg{}));
+    biases.push_back(there ? to.in(op.members[i].parts.bias) : Arg(NullArg{}));
+    rows.push_back(there ? s.placements[i]->shape.rows : int64_t(0));
+    blocks.push_back(int64_t(share.blocks));
+    rows_per_block.push_back(int64_t(share.rows_per_block));
+    rings.push_back(int64_t(share.ring));
+  }
+  for (const auto& more : {biases, rows, blocks, rows_per_block, rings}) append(args.shares, more);
+  return args;
 }
 
 void add_layouts(Launch& launch, const RepackedMatrices& matrices, size_t layouts) {
@@ -93,7 +111,8 @@ bool streams_post_norm(int64_t columns, bool gated) { return kernels::post_norm_
 
 bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products) {
   return std::all_of(products.begin(), products.end(), [&](const StepOp* p) { return is_streamed(c.weights, *p); }) &&
-         kernels::has_shared(streamed(c.weights, c.options, c.chip, products, false).geometry, c.chip.shared_bytes);
+         kernels::has_shared(streamed_launch(c.weights, c.options, c.chip, products, false).geometry,
+                             c.chip.shared_bytes);
 }
 
 bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of) {
@@ -101,14 +120,15 @@ bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, co
   const Placement &g = matrix_of(c.weights, gate), &u = matrix_of(c.weights, up);
   return (of.kind == OpKind::SiluGate || of.kind == OpKind::GeluGate) && g.format == u.format && g.shape == u.shape &&
          kernels::streamed_fits(int(g.shape.columns), true) &&
-         kernels::has_shared(streamed(c.weights, c.options, c.chip, {&gate, &up}, true).geometry, c.chip.shared_bytes);
+         kernels::has_shared(streamed_launch(c.weights, c.options, c.chip, {&gate, &up}, true).geometry,
+                             c.chip.shared_bytes);
 }
 
 void lower_streamed_product(Lowering& to, const StepOp& op) {
   const Ref& x = op.operands[1];
   if (is_tiled(to, {&op}, x, false)) return lower_tiled_product(to, op);
   if (shares_floats(to, {&op}, x, false)) return lower_float_product(to, op);
-  const Streamed s = streamed(to, {&op}, false);
+  const StreamedLaunch s = streamed_launch(to, op);
   const kernels::StreamedShare& share = s.geometry.share[0];
   Launch& launch = to.launch(
       op, "streamed_product", grid_of(s, x), dim(s.geometry.threads),
@@ -118,7 +138,7 @@ void lower_streamed_product(Lowering& to, const StepOp& op) {
 }
 
 void lower_choice(Lowering& to, const StepOp& op) {
-  const Streamed s = streamed(to, {&op}, false);
+  const StreamedLaunch s = streamed_launch(to, op);
   const kernels::StreamedShare& share = s.geometry.share[0];
   const int values = to.scratch("choice.values", s.geometry.grid * int64_t(sizeof(float)));
   const int rows = to.scratch("choice.rows", s.geometry.grid * int64_t(sizeof(int32_t)));
@@ -138,21 +158,10 @@ void lower_streamed_products(Lowering& to, const StepOp& op) {
   for (const StepOp& member : op.members) products.push_back(&member);
   if (is_tiled(to, products, x, false)) return lower_tiled_products(to, op);
   if (shares_floats(to, products, x, false)) return lower_float_products(to, op);
-  const Streamed s = streamed(to, products, false);
-  std::vector<Arg> outs, weights, biases, rows, blocks, rows_per_block, rings;
-  for (size_t i = 0; i < 3; i++) {
-    const bool there = i < products.size();
-    const kernels::StreamedShare& share = s.geometry.share[i];
-    outs.push_back(there ? to.out(products[i]->result) : Arg(NullArg{}));
-    weights.push_back(there ? to.in(products[i]->operands[0]) : Arg(NullArg{}));
-    biases.push_back(there ? to.in(products[i]->parts.bias) : Arg(NullArg{}));
-    rows.push_back(there ? s.placements[i]->shape.rows : int64_t(0));
-    blocks.push_back(int64_t(share.blocks));
-    rows_per_block.push_back(int64_t(share.rows_per_block));
-    rings.push_back(int64_t(share.ring));
-  }
-  std::vector<Arg> args = input_args(to, op, outs, weights, x);
-  for (const auto& more : {biases, rows, blocks, rows_per_block, rings}) append(args, more);
+  const StreamedLaunch s = streamed_launch(to, op);
+  const MatricesArgs matrices = matrices_args(to, op, s);
+  std::vector<Arg> args = input_args(to, op, matrices.outs, matrices.weights, x);
+  append(args, matrices.shares);
   specialize(to.launch(op, kernel_of(op, "products"), grid_of(s, x), dim(s.geometry.threads), std::move(args)), s, 3);
 }
 
@@ -161,7 +170,7 @@ void lower_streamed_gated_product(Lowering& to, const StepOp& op) {
   const StepOp &gate = op.members[0], &up = op.members[1];
   if (is_tiled(to, {&gate}, x, true)) return lower_tiled_gated_product(to, op);
   if (shares_floats(to, {&gate}, x, true)) return lower_float_gated_product(to, op);
-  const Streamed s = streamed(to, {&gate, &up}, true);
+  const StreamedLaunch s = streamed_launch(to, op);
   const kernels::StreamedShare& share = s.geometry.share[0];
   std::vector<Arg> args = input_args(to, op, {to.out(op.result)}, {to.in(gate.operands[0]), to.in(up.operands[0])}, x);
   append(args, {int64_t(op.kind == OpKind::GeluGate), s.placements[0]->shape.rows, int64_t(share.rows_per_block),

@@ -45,7 +45,7 @@ std::string rules_text(const std::vector<const Schedule*>& schedules) {
   std::set<std::string_view> told;
   for (const Rule& rule : rules()) {
     if (!told.insert(rule.name).second) continue;
-    text += fmt::format("rule {}{}\n", rule.name, rule.asked ? fmt::format(", where --fuse {} asks", rule.name) : "");
+    text += fmt::format("rule {}{}\n", rule.name, rule.asked ? fmt::format(", where --fuse '{}' asks", rule.name) : "");
     for (const Rule& row : rules())
       if (row.name == rule.name) text += fmt::format("  {}\n    by {}; saves {}\n", row.pattern, row.kernel, row.saves);
     text += fired_text(rule.name, schedules);

@@ -160,8 +160,9 @@ StepOp with_sum(const RuleContext& c) {
   return p;
 }
 
-// chain: a product and what reads its result, in one launch whose blocks hand the result to each other. Not unless it
-// is asked for: what a launch costs, the hand-over costs as well (docs/performance.md).
+// chain: a product and what reads its result, in one launch whose blocks hand the result on. Of the next layer's q, k
+// and v only where it is asked for: their blocks wait for all of a long product, which takes longer
+// (docs/performance.md).
 
 bool links(const RuleContext& c) { return chains(c, c.op("p"), c.op("next")); }
 StepOp chained(const RuleContext& c) {
@@ -201,9 +202,9 @@ constexpr std::array kRules = {
          "a launch"},
     Rule{"post norm", "n:rms norm(x, w) -> y; p:choice(W, y)", makes_sum, with_sum, "post_normed_choice", "a launch"},
     Rule{kChainRule, "p:matrix product(W, x) -> y; next:gated product(y)", links, chained, "chained_gated_product",
+         "a launch"},
+    Rule{kChainMatricesRule, "p:matrix product(W, x) -> y; next:products(y)", links, chained, "chained_products",
          "a launch", true},
-    Rule{kChainRule, "p:matrix product(W, x) -> y; next:products(y)", links, chained, "chained_products", "a launch",
-         true},
 };
 
 }  // namespace

@@ -24,8 +24,7 @@ bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& pr
 /// Whether one launch computes both products and their gate.
 bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of);
 
-/// The rule that asks for them.
-constexpr std::string_view kChainRule = "chain";
+constexpr std::string_view kChainRule = "chain", kChainMatricesRule = "chain matrices";
 /// Whether a launch may compute a product and, of its result, gate and up, or products (ops/chained_products.cuh): in a
 /// step of one token.
 bool can_chain(const Options& options, const Chip& chip);

@@ -58,7 +58,7 @@ struct Links {
   DeviceArray<float> link[2];
 };
 
-template <class L, int Columns, int Words, class M, int Hidden, int MWords, int SlotRows>
+template <class L, int Columns, int Words, class M, int Hidden, int MWords>
 void expect_gated(FormatId first_id, FormatId id, int rows, bool zero = false) {
   SCOPED_TRACE(format(first_id).name);
   const First<L, Columns, Words> first(first_id, Hidden, zero);
@@ -69,17 +69,16 @@ void expect_gated(FormatId first_id, FormatId id, int rows, bool zero = false) {
   run_kernel(streamed_gated_product<M, Hidden, MWords>, dim3(unsigned(alone.grid)), alone.threads, alone.shared_bytes,
              expected.data(), gate.repacked.data(), up.repacked.data(), first.y.data(), first.norm.data(), kEpsilon, 1,
              rows, alone.share[0].rows_per_block, alone.share[0].ring);
-  const ChainedStage stage{Columns, Words, false, &y_shape, 1}, next{Hidden, MWords, true, &shape, 1};
-  ASSERT_TRUE(chained_fits(stage, next, kGrid, kSharedLimit));
-  const ChainedGeometry g = chained_geometry(stage, next, kGrid, kSharedLimit);
+  const StreamedGeometry of_y = streamed_geometry(Columns, &y_shape, 1, false, Words, kGrid, kSharedLimit);
+  const StreamedShare &y_share = of_y.share[0], &share = alone.share[0];
   const Links links(Hidden);
-  ASSERT_EQ(g.slot_rows, SlotRows);
   for (const int turn : {0, 1, 0}) {
-    run_kernel(chained_gated_product<L, Columns, Words, M, Hidden, MWords, SlotRows>, dim3(unsigned(g.grid)), g.threads,
-               g.shared_bytes, out.data(), y.data(), links.link[turn].data(), links.link[1 - turn].data(),
-               first.matrix.repacked.data(), first.x.data(), first.bias.data(), first.residual.data(),
-               g.first_rows_per_block, gate.repacked.data(), up.repacked.data(), first.norm.data(), kEpsilon, 1, rows,
-               g.second[0].rows_per_block, g.ring, g.slot_bytes, g.vector_bytes, g.sums);
+    run_kernel(chained_gated_product<L, Columns, Words, M, Hidden, MWords>, dim3(unsigned(of_y.grid + alone.grid)),
+               alone.threads, std::max(of_y.shared_bytes, alone.shared_bytes), out.data(), y.data(),
+               links.link[turn].data(), links.link[1 - turn].data(), first.matrix.repacked.data(), first.x.data(),
+               first.bias.data(), first.residual.data(), y_share.blocks, y_share.rows_per_block, y_share.ring,
+               gate.repacked.data(), up.repacked.data(), first.norm.data(), kEpsilon, 1, rows, share.rows_per_block,
+               share.ring);
     EXPECT_TRUE(same_bits(y, first.y));
     EXPECT_TRUE(same_bits(out, expected));
     links.expect_turn(turn);
@@ -87,13 +86,13 @@ void expect_gated(FormatId first_id, FormatId id, int rows, bool zero = false) {
 }
 
 TEST(ChainedProducts, GateWhatTheLaunchesApartGate) {
-  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2, 4>(FormatId::Q4_K, FormatId::Q4_K, 90);
-  expect_gated<RepackedQ6_K, 256, 1, RepackedQ5_0, 128, 1, 4>(FormatId::Q6_K, FormatId::Q5_0, 33);
-  expect_gated<RepackedQ8_0, 1152, 2, RepackedBF16, 256, 0, 2>(FormatId::Q8_0, FormatId::BF16, 301);  // slots of 2 rows
-  expect_gated<RepackedQ4_K, 256, 2, RepackedQ8_0, 128, 2, 4>(FormatId::Q4_K, FormatId::Q8_0, 3);     // idle blocks
+  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2>(FormatId::Q4_K, FormatId::Q4_K, 90);
+  expect_gated<RepackedQ6_K, 256, 1, RepackedQ5_0, 128, 1>(FormatId::Q6_K, FormatId::Q5_0, 33);
+  expect_gated<RepackedQ8_0, 1152, 2, RepackedBF16, 256, 0>(FormatId::Q8_0, FormatId::BF16, 301);
+  expect_gated<RepackedQ4_K, 256, 2, RepackedQ8_0, 128, 2>(FormatId::Q4_K, FormatId::Q8_0, 3);  // idle blocks
 }
 TEST(ChainedProducts, HandOnZeros) {
-  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2, 4>(FormatId::Q4_K, FormatId::Q4_K, 90, true);
+  expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2>(FormatId::Q4_K, FormatId::Q4_K, 90, true);
 }
 
 TEST(ChainedProducts, ComputeThreeMatricesOfWhatTheyMade) {
@@ -112,42 +111,22 @@ TEST(ChainedProducts, ComputeThreeMatricesOfWhatTheyMade) {
              q.repacked.data(), k.repacked.data(), v.repacked.data(), first.y.data(), first.norm.data(), kEpsilon,
              bias.data(), bias.data() + 64, bias.data() + 80, 64, 16, 17, s[0].blocks, s[1].blocks, s[2].blocks,
              s[0].rows_per_block, s[1].rows_per_block, s[2].rows_per_block, s[0].ring, s[1].ring, s[2].ring);
-  const ChainedStage stage{kColumns, 2, false, &y_shape, 1}, next{kHidden, 2, false, shapes, 3};
-  ASSERT_TRUE(chained_fits(stage, next, kGrid, kSharedLimit));
-  const ChainedGeometry g = chained_geometry(stage, next, kGrid, kSharedLimit);
-  ASSERT_EQ(g.slot_rows, 2);
+  const StreamedGeometry of_y = streamed_geometry(kColumns, &y_shape, 1, false, 2, kGrid, kSharedLimit);
+  const StreamedShare& y_share = of_y.share[0];
   const Links links(kHidden);
   for (const int turn : {0, 1}) {
-    run_kernel(chained_products<RepackedQ6_K, kColumns, 2, RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kHidden, 2, 2>,
-               g.grid, g.threads, g.shared_bytes, out.data(), out.data() + 64, out.data() + 80, y.data(),
-               links.link[turn].data(), links.link[1 - turn].data(), first.matrix.repacked.data(), first.x.data(),
-               first.bias.data(), first.residual.data(), g.first_rows_per_block, q.repacked.data(), k.repacked.data(),
-               v.repacked.data(), first.norm.data(), kEpsilon, bias.data(), bias.data() + 64, bias.data() + 80, 64, 16,
-               17, g.second[0].blocks, g.second[1].blocks, g.second[2].blocks, g.second[0].rows_per_block,
-               g.second[1].rows_per_block, g.second[2].rows_per_block, g.ring, g.slot_bytes, g.vector_bytes, g.sums);
+    run_kernel(chained_products<RepackedQ6_K, kColumns, 2, RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, kHidden, 2>,
+               of_y.grid + alone.grid, alone.threads, std::max(of_y.shared_bytes, alone.shared_bytes), out.data(),
+               out.data() + 64, out.data() + 80, y.data(), links.link[turn].data(), links.link[1 - turn].data(),
+               first.matrix.repacked.data(), first.x.data(), first.bias.data(), first.residual.data(), y_share.blocks,
+               y_share.rows_per_block, y_share.ring, q.repacked.data(), k.repacked.data(), v.repacked.data(),
+               first.norm.data(), kEpsilon, bias.data(), bias.data() + 64, bias.data() + 80, 64, 16, 17, s[0].blocks,
+               s[1].blocks, s[2].blocks, s[0].rows_per_block, s[1].rows_per_block, s[2].rows_per_block, s[0].ring,
+               s[1].ring, s[2].ring);
     EXPECT_TRUE(same_bits(y, first.y));
     EXPECT_TRUE(same_bits(out, expected));
     links.expect_turn(turn);
   }
-}
-
-TEST(ChainedGeometry, FitsTheChipAndRefusesWhatItCannotChain) {
-  constexpr int kLimit = 227 * 1024;
-  for (const int hidden : {896, 2048, 4096})
-    for (const int inner : {896, 4864, 8192, 14336}) {
-      const StreamedMatrix y{210, hidden}, next{144, 14336};
-      const ChainedStage first{inner, 2, false, &y, 1}, second{hidden, 2, true, &next, 1};
-      ASSERT_TRUE(chained_fits(first, second, 132, kLimit)) << inner << " to " << hidden;
-      const ChainedGeometry g = chained_geometry(first, second, 132, kLimit);
-      EXPECT_EQ(g.grid, 132);
-      EXPECT_LE(g.shared_bytes + chained_static_bytes(g.threads / 32), kLimit / 2) << inner << " to " << hidden;
-    }
-  const StreamedMatrix y{144, 8192}, next{144, 28672};
-  const ChainedStage wide{28672, 2, false, &y, 1}, gated{8192, 2, true, &next, 1};
-  EXPECT_FALSE(chained_fits(wide, gated, 132, kLimit));  // 28 warps and 16
-  const StreamedMatrix floats{512, 4096};
-  const ChainedStage long_floats{14336, 0, false, &floats, 1}, short_floats{4096, 0, true, &floats, 1};
-  EXPECT_FALSE(chained_fits(long_floats, short_floats, 132, kLimit));  // no room for two slots a warp
 }
 
 }  // namespace

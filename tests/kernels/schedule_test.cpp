@@ -228,14 +228,20 @@ void expect_same_decode(const Compiled& a, const Compiled& b) {
 }
 
 /// Chained launches, where two of a step can be: the bits of the launches apart, step after step.
-TEST_P(StreamedSchedule, ChainsWithTheBitsOfLaunchesApart) {
-  const Compiled chained = streamed(kDecode, {}, {"chain"}), apart = streamed(kDecode);
-  if (!launches(chained.schedules[0], "chained_")) {
-    EXPECT_TRUE(kUnchained.contains(GetParam()));
-    return;
-  }
+void expect_chained(const Compiled& chained, const Compiled& apart, std::string_view kernel, bool has_none) {
+  EXPECT_EQ(launches(chained.schedules[0], kernel), !has_none);
+  if (has_none) return;
   EXPECT_LT(chained.schedules[0].launches.size(), apart.schedules[0].launches.size());
   expect_same_decode(chained, apart);
+}
+TEST_P(StreamedSchedule, ChainsWithTheBitsOfLaunchesApart) {
+  // deepseek2 has one layer without experts, and one such launch would have nobody to take turns with.
+  expect_chained(streamed(kDecode), streamed(kDecode, {"chain"}), "chained_gated_product",
+                 kUnchained.contains(GetParam()) || GetParam() == "deepseek2-q8_0");
+}
+TEST_P(StreamedSchedule, ChainsMatricesWithTheBitsOfLaunchesApart) {
+  expect_chained(streamed(kDecode, {}, {"chain matrices"}), streamed(kDecode), "chained_products",
+                 kUnchained.contains(GetParam()));
 }
 
 class PostNorms : public StreamedSchedule {};

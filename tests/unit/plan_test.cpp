@@ -232,8 +232,8 @@ TEST(Plan, RefusesRulesThatAreNot) {
   const auto with = [](const std::string& rule) {
     Planned("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_90", {rule});
   };
-  with("chain");
-  expect_error<UsageError>("--fuse 'gate': no such rule; accepted are 'chain'", [&] { with("gate"); });
+  with("chain matrices");
+  expect_error<UsageError>("--fuse 'gate': no such rule; accepted are 'chain matrices'", [&] { with("gate"); });
 }
 
 TEST(Plan, AChunksHeadIsOfAnyOfItsRows) {
