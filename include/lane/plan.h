@@ -108,6 +108,7 @@ struct Schedule {
   std::vector<State> states;
   uint64_t state_stride = 0;  // bytes of one sequence slot's block
   std::vector<Launch> launches;
+  std::vector<int> layer_launches;  // how many of the launches compute a layer's values
   int64_t logit_rows = 1, vocabulary = 0;
   std::vector<std::pair<std::string, int>> fired;  // fusion rule, how often
 };

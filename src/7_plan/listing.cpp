@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <map>
+
 #include "lane/plan.h"
 
 namespace lane {
@@ -55,12 +57,23 @@ std::string launch_text(const Launch& launch, const ArgText& arg_text) {
   return text + fmt::format(": {}\n", fmt::join(args, ", "));
 }
 
+/// "4 in 31 layers, 5 in 1".
+std::string layers_text(const std::vector<int>& layer_launches) {
+  std::map<int, int> layers;  // by their launches
+  for (const int launches : layer_launches) layers[launches]++;
+  std::vector<std::string> groups;
+  for (const auto& [launches, count] : layers)
+    groups.push_back(fmt::format("{} in {} layer{}", launches, count, count == 1 ? "" : "s"));
+  return fmt::format("{}", fmt::join(groups, ", "));
+}
+
 }  // namespace
 
 std::string to_text(const Schedule& schedule, const Weights& weights) {
   std::string text = fmt::format("{}: {} sequences of {} rows, {} launches, logits {} x {}\n", to_text(schedule.kind),
                                  schedule.sequences, schedule.rows_per_sequence, schedule.launches.size(),
                                  schedule.logit_rows, schedule.vocabulary);
+  if (!schedule.layer_launches.empty()) text += fmt::format("launches: {}\n", layers_text(schedule.layer_launches));
   for (const auto& [rule, times] : schedule.fired) text += fmt::format("rule {}: {} times\n", rule, times);
   for (const State& s : schedule.states)
     text += fmt::format("state {}: {} {}, {} bytes at {}\n", s.name, to_text(s.shape), s.type, s.bytes, s.offset);

@@ -18,12 +18,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + kStateAlignment - 1) / kState
 
 /// Sorts "keys_2" before "keys_10": by the layer, then by the name. The order is the same whatever a form's text says
 /// first.
-std::tuple<int, std::string> layer_order(const std::string& name) {
-  size_t digits = name.size();
-  while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1]))) digits--;
-  const std::string number = name.substr(digits);
-  return {number.empty() || number.size() > 6 ? 0 : std::stoi(number), name};
-}
+std::tuple<int, std::string> layer_order(const std::string& name) { return {std::max(0, layer_of_name(name)), name}; }
 
 std::set<ValueId> caches_of(const StepGraph& graph) {
   std::set<ValueId> caches;

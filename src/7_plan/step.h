@@ -100,6 +100,10 @@ Step fold(const Cut& cut, const StepGraph& graph, const Weights& weights, const 
 
 /// "keys_3_s1" is "keys_3" of sequence 1; a name without the suffix is of sequence 0.
 std::pair<std::string, int> split_sequence(const std::string& name);
+/// The number at a name's end, or -1: "keys_3" is layer 3's.
+int layer_of_name(const std::string& name);
+/// How many launches compute what each layer makes.
+std::vector<int> launches_of_layers(const StepGraph& graph, const std::vector<Launch>& launches);
 
 /// The carried state of a graph, a slot's layout: the same for every form of a model. The map gives each Carried
 /// value's state and sequence.

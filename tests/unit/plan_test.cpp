@@ -1,4 +1,5 @@
 // Weights and schedules of a small model: their texts, and that damage does not pass.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,10 +28,10 @@ struct Planned {
 
   explicit Planned(const std::string& name, FormKind kind = FormKind::Decode, int64_t rows = 1,
                    const std::vector<std::string>& hold = {}, KvType kv = KvType::F16, std::string_view chip = "sm_90",
-                   const std::vector<std::string>& fuse = {}) {
+                   const std::vector<std::string>& fuse = {}, Activations activations = Activations::F32) {
     options.ctx = 64;
     options.fuse = fuse;
-    options.activations = Activations::F32;
+    options.activations = activations;
     options.hold = hold;
     options.kv = kv;
     options.chip = chip;
@@ -224,6 +225,20 @@ TEST(Plan, DamageDoesNotPass) {
                               IoArg{Io::Shown, Access::Write}};
   });
   damaged("writes the logits", [](Schedule& s) { s.launches.clear(); });
+}
+
+/// A step of a llama-like model: q, k and v; attention; the output with gate and up; down.
+TEST(Plan, ALlamaLikeLayerIsFourLaunches) {
+  const auto layers = [](const std::vector<std::string>& hold, const std::vector<std::string>& fuse = {}) {
+    const Planned p("llama-q4_k_m", FormKind::Decode, 1, hold, KvType::F16, "sm_90", fuse, Activations::Int8x2);
+    EXPECT_NE(to_text(p.schedule, p.weights).find(fmt::format("\nlaunches: {} in", p.schedule.layer_launches[1])),
+              std::string::npos);
+    return p.schedule.layer_launches;
+  };
+  EXPECT_EQ(layers({}), (std::vector{4, 4}));
+  EXPECT_EQ(layers({"chain"}), (std::vector{5, 5}));
+  EXPECT_EQ(layers({}, {"chain matrices"}), (std::vector{4, 3}));  // nothing makes the first layer's input in a product
+  EXPECT_EQ(layers({"gate"}), (std::vector{6, 6}));
 }
 
 TEST(Plan, RefusesRulesThatAreNot) {
