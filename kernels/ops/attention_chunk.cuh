@@ -1,4 +1,4 @@
-// Attention of several tokens a sequence over an F16 cache, on tensor cores: for chunks (sm_90 and up).
+// Attention of several tokens a sequence over an F16 cache, on tensor cores: for chunks (sm_80 and up).
 //
 //   attention_chunk<Width, ValueWidth>(out, q, keys, values, sinks, pos, slots, state_stride, rows, groups,
 //       heads_per_group, scale, window, limit)

@@ -1,5 +1,5 @@
 // Attention of one token a sequence over an F16 cache, split over the context and combined in the same launch: for
-// decode steps and batches (sm_90 and up).
+// decode steps and batches (sm_80 and up).
 //
 //   attention_split<Width, ValueWidth, Heads>(out, keys, values, partial, arrived, q, k, v, q_norm, k_norm, epsilon,
 //       rotary, turned, neighbours, sinks, pos, slots, state_stride, sequences, groups, heads_per_group, splits, scale,

@@ -86,7 +86,7 @@ struct VectorPieces {
                              normed_value(v.z, factor, w.z, 0.f, c.z), normed_value(v.w, factor, w.w, 0.f, c.w));
     }
   }
-  /// The same of what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
+  /// Reads what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
   /// then all ask for all: a block that waits for long must not keep the L2 from those that it waits for.
   __device__ __forceinline__ void await(const float* x, int pieces, int member, int lane) {
     const auto at = [&](int piece) { return reinterpret_cast<const float4*>(x) + piece * 32 + lane; };

@@ -5,9 +5,10 @@
 
 namespace lane {
 
-/// Whether these kernels can read the caches at all.
+/// Whether these kernels can read the caches at all: by asynchronous copies and mma.m16n8k16 of halves, as old as that
+/// of bf16.
 inline bool can_attend_on_tensor_cores(const Options& options, const Chip& chip) {
-  return chip.bulk_copy && options.kv == KvType::F16;
+  return chip.bf16_mma && options.kv == KvType::F16;
 }
 /// Whether the kernel takes this attention: as many tokens a sequence, heads that its tiles and the chip's blocks can
 /// hold.

@@ -21,7 +21,7 @@ constexpr double kBound = 1e-3;
 const Chip& splitting_chip() {
   static const Chip chip = [] {
     Chip c = device_chip();
-    if (c.capability == 0) c.bulk_copy = true, c.shared_bytes = 227 << 10, c.multiprocessors = 8;
+    if (c.capability == 0) c.bf16_mma = true, c.shared_bytes = 227 << 10, c.multiprocessors = 8;
     return c;
   }();
   return chip;

@@ -185,7 +185,7 @@ TEST_P(Sweep, AnyModelOfTheRowComputes) {
       Options options = model.options;
       options.activations = activations;
       // So is attention on tensor cores, which chips with bulk copies choose for halves.
-      options.kv = seed % 2 == 0 || device_chip().bulk_copy ? KvType::F32 : KvType::F16;
+      options.kv = seed % 2 == 0 || device_chip().bf16_mma ? KvType::F32 : KvType::F16;
       ASSERT_NO_FATAL_FAILURE(expect_fused_is_held(model, {FormKind::Decode, 1}, options));
       ASSERT_NO_FATAL_FAILURE(expect_fused_is_held(model, {FormKind::Prefill, 2}, options));
       ASSERT_NO_FATAL_FAILURE(expect_fused_is_held(model, {FormKind::Batch, 3}, options));

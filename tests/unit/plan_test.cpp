@@ -93,13 +93,14 @@ TEST(Plan, FiresTheRulesOfALlamaLayer) {
   EXPECT_EQ(p.schedule.launches.size(), 1 + 2 * 5 + 3u);  // embedding; five a layer; head, two of the choice
 }
 
-/// One token a sequence, an f16 cache, a chip that has bulk copies; else the launches that every chip has.
+/// One token a sequence, an f16 cache, a chip from sm_80 on; else the launches that every chip has.
 TEST(Plan, SplitsAttentionWhereItCan) {
   const auto splits = [](const Planned& p) { return times_fired(p, "split attention"); };
   EXPECT_EQ(splits(Planned("llama-f32", FormKind::Batch, 3)), 2);
   EXPECT_EQ(splits(Planned("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_100")), 2);
+  EXPECT_EQ(splits(Planned("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_80")), 2);
   const Planned chunk("llama-f32", FormKind::Prefill, 4), floats("llama-f32", FormKind::Decode, 1, {}, KvType::F32),
-      older("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_80"),
+      older("llama-f32", FormKind::Decode, 1, {}, KvType::F16, "sm_75"),
       held("llama-f32", FormKind::Decode, 1, {"split attention"});
   for (const Planned* p : {&chunk, &floats, &older, &held}) {
     EXPECT_EQ(splits(*p), 0);
