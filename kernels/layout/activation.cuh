@@ -38,18 +38,19 @@ __device__ __forceinline__ int dot_unsigned(uint32_t a, int b, int c) {
 __device__ __forceinline__ int dot_signed(uint32_t a, int b, int c) { return __dp4a(static_cast<int>(a), b, c); }
 
 /// The sum over words [First, First + Count) of code words times activation words, plus c, in units of the activation's
-/// scale.
+/// scale. The two words' sums do not wait for each other.
 template <int First, int Count, bool Unsigned = false, int Words>
 __device__ __forceinline__ int dot_words(const uint32_t* codes, const Activation<Words>& x, int c) {
-  int sum = Words == 2 ? 0 : c;
+  int sum[Words] = {};
+  sum[Words - 1] = c;
   LANE_UNROLL
   for (int word = 0; word < Words; word++) {
-    if (word == 1) sum = sum * 256 + c;
     LANE_UNROLL
     for (int i = First; i < First + Count; i++)
-      sum = Unsigned ? dot_unsigned(codes[i], x.word[word][i], sum) : dot_signed(codes[i], x.word[word][i], sum);
+      sum[word] = Unsigned ? dot_unsigned(codes[i], x.word[word][i], sum[word])
+                           : dot_signed(codes[i], x.word[word][i], sum[word]);
   }
-  return sum;
+  return Words == 2 ? sum[0] * 256 + sum[Words - 1] : sum[0];
 }
 template <int Words>
 __device__ __forceinline__ int dot_block(const uint32_t (&codes)[8], const Activation<Words>& x, int c) {
