@@ -139,15 +139,13 @@ __device__ __forceinline__ void start_ring(const StreamedTask& task, const Strea
     bulk_copy_once(w.ring + at, w.source + at, min(slot_bytes, total - at), w.barrier + i);
 }
 
-/// Sums over a warp of two values a lane, the second's in lane 8; and of one. Either's order of adding is the same, so
+/// Sums over a warp of two values a lane, the second's in lane 16; and of one. Either's order of adding is the same, so
 /// a row's bits do not depend on where it fell.
 __device__ __forceinline__ float sum_two_rows(float a, float b, int lane) {
-  const bool second = lane & 8;
-  a += __shfl_xor_sync(~0u, a, 16);
-  b += __shfl_xor_sync(~0u, b, 16);
+  const bool second = lane & 16;
   const float given = second ? a : b;
-  a = (second ? b : a) + __shfl_xor_sync(~0u, given, 8);
-  for (int o = 4; o; o >>= 1) a += __shfl_xor_sync(~0u, a, o);
+  a = (second ? b : a) + __shfl_xor_sync(~0u, given, 16);
+  for (int o = 8; o; o >>= 1) a += __shfl_xor_sync(~0u, a, o);
   return a;
 }
 __device__ __forceinline__ float sum_row(float a) {
@@ -225,7 +223,7 @@ __device__ __forceinline__ void stream_rows(const StreamedTask& task, const Stre
     LANE_KEEP_LOOP
     for (int at = 0; at + 1 < count; at += 2) {
       const float sum = sum_two_rows(dot(at), dot(at + 1), w.lane);
-      if ((w.lane & 23) == 0) sums[(at + (w.lane >> 3)) * S::kSlices.count] = sum;
+      if ((w.lane & 15) == 0) sums[(at + (w.lane >> 4)) * S::kSlices.count] = sum;
     }
     if (count & 1) {
       const float sum = sum_row(dot(count - 1));
