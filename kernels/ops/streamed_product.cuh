@@ -74,6 +74,8 @@ struct StreamedShape {
   static __device__ __forceinline__ int blocks(int slice) {
     return kSlices.full == kSlices.last || slice < kSlices.count - 1 ? kSlices.full : kSlices.last;
   }
+  /// Whether a warp makes some of its slice's vector, of 128 columns a piece.
+  static __device__ __forceinline__ bool has_pieces(int worker) { return worker % kTeam < blocks(worker / kTeam) / 4; }
 };
 
 template <int Warps>
@@ -286,13 +288,13 @@ __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const I
   }
   const int own = static_cast<int>(threadIdx.x);
   const float own_residual = residual && own < task.count ? __ldcg(residual + task.first + own) : 0.f;
-  float lane_squares = make_vector<S>(x, norm, normed, w, S::top(task.layout), vector);
-  if (normed) {
-    lane_squares = sum_row(lane_squares);
-    if (w.lane == 0) squares[w.warp] = lane_squares;
-  }
+  const float lane_squares = make_vector<S>(x, norm, normed, w, S::top(task.layout), vector);
   if (w.begin < w.end) wait_copy(w.barrier, 0);  // asked here, the answer costs nothing
   group_barrier<S::kTeam * 32>(w.slice);         // the warps of one slice share what they quantized
+  if (normed && w.member < pieces) {             // read when all rows are done: nobody waits for this sum
+    const float sum = sum_row(lane_squares);
+    if (w.lane == 0) squares[w.warp] = sum;
+  }
   SliceFeed feed;
   stream_rows_of_layout<S>(task, w, vector, sums + first_sum<S>(task, w), feed);
   return own_residual;
@@ -310,7 +312,8 @@ __device__ __forceinline__ float norm_factor(const Input& in, const float* squar
   if (!S::kNorms || !in.norm) return 1.f;
   float sums[4] = {0, 0, 0, 0};  // shorter chains of additions
   LANE_UNROLL
-  for (int i = 0; i < S::kWorkers; i++) sums[i % 4] += squares[i];
+  for (int i = 0; i < S::kWorkers; i++)
+    if (S::has_pieces(i)) sums[i % 4] += squares[i];
   return rsqrtf(fmaf((sums[0] + sums[1]) + (sums[2] + sums[3]), 1.f / S::kColumns, in.epsilon));
 }
 
