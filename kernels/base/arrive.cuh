@@ -17,4 +17,17 @@ __device__ __forceinline__ int arrive(int* counter) {
 #endif
 }
 
+/// Whether this block is the last of `active` to arrive: what the others wrote before can then be read. By all threads;
+/// leaves a zero.
+__device__ __forceinline__ bool arrives_last(int* arrived, int active) {
+  __shared__ int last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = arrive(arrived) == active - 1;
+    if (last) *arrived = 0;
+  }
+  __syncthreads();
+  return last;
+}
+
 }  // namespace LANE_NAMESPACE

@@ -15,7 +15,8 @@ struct RepackedBlocks {
   static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = Offset != 0 || HasMinimum;
   static constexpr bool kMinimums = HasMinimum, kScaleHeader = false;
-  static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
+  static constexpr bool kWordShares = false;  // whether share() loads no more than it gives
+  static constexpr float kTop = 32512.f;      // the largest two-word integer: 127 * 256
 
   struct Scale {
     float scale, minimum;
@@ -86,6 +87,7 @@ template <class Format, int Offset>
 struct RepackedHalfBlocks {
   static constexpr bool kFloat = false, kSums = true, kMinimums = false, kScaleHeader = false;
   static constexpr int kParts = 2;  // of a block, each with an integer sum of its own
+  static constexpr bool kWordShares = false;
 
   /// One integer scale a half of the block.
   struct Scale {

@@ -57,6 +57,7 @@ struct RepackedQ4_K {
   static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);
   }
+  static constexpr bool kWordShares = true;  // whether share() loads no more than it gives
   /// Words c and c + 4 of codes().
   static __device__ __forceinline__ uint2 share(const uint8_t* row, int, int block, int c) {
     const uint32_t q = load_as<uint32_t>(row + 16 * block + 4 * c);

@@ -20,6 +20,7 @@ struct RepackedQ8_0 : RepackedBlocksOfHalves<RepackedQ8_0, 0> {
     const uint4 a = load_as<uint4>(row + 16 * block), b = load_as<uint4>(row + 16 * blocks + 16 * block);
     w[0] = a.x, w[1] = a.y, w[2] = a.z, w[3] = a.w, w[4] = b.x, w[5] = b.y, w[6] = b.z, w[7] = b.w;
   }
+  static constexpr bool kWordShares = true;
   static __device__ __forceinline__ uint2 share(const uint8_t* row, int blocks, int block, int c) {
     const uint8_t* first = row + 16 * block + 4 * c;
     return make_uint2(load_as<uint32_t>(first), load_as<uint32_t>(first + 16 * blocks));

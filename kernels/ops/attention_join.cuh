@@ -125,18 +125,6 @@ __device__ __forceinline__ void join_splits(float* to, const SplitRuns<S>& runs,
   }
 }
 
-/// Whether this block is the last of `active` to arrive: what the others wrote before can then be read.
-__device__ __forceinline__ bool arrives_last(int* arrived, int active) {
-  __shared__ int last;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = arrive(arrived) == active - 1;
-    if (last) *arrived = 0;
-  }
-  __syncthreads();
-  return last;
-}
-
 /// The block's warps, joined: straight into `out` where there is one split, else through `splits` and the last block.
 template <class S>
 __device__ __forceinline__ void finish_split(const WarpRuns<S>& warps, const SplitRuns<S>& splits, int split,

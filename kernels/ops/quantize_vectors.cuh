@@ -4,7 +4,9 @@
 //     out      quantized_vectors_bytes(Columns, Words, tokens), see note [quantized vectors]
 //     x        [tokens][Columns]; norm: the weights of its RMS norm [Columns] or null
 //     L        a layout of the matrices: the largest integer depends on it; Matrices: 2 for a gated product, else 1
-//     grid     kTokenGroup blocks for each begun group of tokens, of 32 * streamed_warps(Columns, Matrices == 2)
+//     grid     kTokenGroup blocks for each begun group of tokens, of 32 * streamed_warps(Columns, Matrices == 2);
+//     without
+//              a norm as many such rows of blocks as one likes, which share the slices
 //     threads shared   streamed_vector_bytes(Words, slices.full) * slices.count
 //
 // A block makes a token's vector just as a block of a streamed product does, by the same functions and in the same
@@ -35,15 +37,20 @@ __device__ __forceinline__ void store_slice(uint8_t* group, int token, int slice
   }
 }
 
-/// Token blockIdx.x's vector, normed and as S has it: its slices one after the other in shared memory; zeros where
-/// there is no such token. Returns its norm factor. Waits for the producer.
+/// Whether this block makes a slice.
+__device__ __forceinline__ bool makes_slice(int slice) {
+  return slice % static_cast<int>(gridDim.y) == static_cast<int>(blockIdx.y);
+}
+
+/// Token blockIdx.x's vector, normed and as S has it: this block's slices, each at its place in shared memory; zeros
+/// where there is no such token. Returns its norm factor. Waits for the producer.
 template <class S>
 __device__ __forceinline__ float make_token(const float* x, const float* norm, float epsilon, int tokens,
                                             uint8_t* vectors) {
   __shared__ float squares[S::kWarps];
   const int token = static_cast<int>(blockIdx.x), warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int slice = warp / S::kTeam, member = warp % S::kTeam;
-  const bool works = slice < S::kSlices.count, normed = S::kNorms && norm;
+  const bool works = slice < S::kSlices.count && makes_slice(slice), normed = S::kNorms && norm;
   if (works) {
     const int pieces = S::blocks(slice) / 4, first_column = slice * S::kSlices.full * kBlockColumns;
     VectorPieces<S::kSlices.full, S::kTeam> weights{}, values{};
@@ -72,8 +79,12 @@ __global__ __launch_bounds__(32 * streamed_warps(Columns, Matrices == 2)) void q
   const float factor = make_token<S>(x, norm, epsilon, tokens, vectors);
   const int token = static_cast<int>(blockIdx.x), place = token % kTokenGroup;
   uint8_t* group = out + static_cast<int64_t>(token / kTokenGroup) * token_group_bytes(Columns, Words);
-  for (int s = 0; s < S::kSlices.count; s++) store_slice<S>(group, place, s, vectors + s * S::kVectorBytes);
+  for (int s = static_cast<int>(blockIdx.y); s < S::kSlices.count; s += static_cast<int>(gridDim.y))
+    store_slice<S>(group, place, s, vectors + s * S::kVectorBytes);
+  if (blockIdx.y) return;
   if (threadIdx.x == 0) store_as(group + token_group_bytes(Columns, Words) - 4 * (kTokenGroup - place), factor);
+  auto* counters = reinterpret_cast<int*>(out + tiled_counters_offset(Columns, Words, tokens));
+  if (blockIdx.x == 0 && threadIdx.x < kTiledCounters) counters[threadIdx.x] = 0;
 }
 
 }  // namespace LANE_NAMESPACE

@@ -12,6 +12,11 @@
 // A block of threads takes 16 rows of a matrix a tile, one or two tiles a turn, and 8, 16 or 32 tokens. A slice of its
 // rows is one stage: copied into a ring of slots, then shared by eight warps, each with four of the slice's 32 blocks.
 // Geometry never changes a result's bits.
+//
+// note [splits]
+// Where rows are few, blocks share them: each has some of the slices, leaves their sums in an array [turns of all
+// blocks][slices][tiles][16 rows][tokens], and the last to arrive adds the slices in their order. So a block has fewer
+// vectors to read for its rows, of which a small matrix's blocks read more bytes than of weights.
 #pragma once
 #include "ops/streamed_geometry.h"
 
@@ -24,14 +29,27 @@ constexpr int kTiledParts = 8;     // of a slice: part p has blocks p, p + 8, p 
 constexpr int kTiledMaxRing = 8;   // slots
 constexpr int kTiledMaxTurns = 8;  // of a block: rows whose totals it keeps
 constexpr int kTiledMaxTokens = 32;
+constexpr int kTiledCounters = 512;     // of blocks that share rows
+constexpr int kTiledStaticBytes = 256;  // barriers and the like, at most
 
 /// Bytes of kTokenGroup quantized vectors, see note [quantized vectors].
 LANE_ANYWHERE constexpr int token_group_bytes(int columns, int words) {
   return columns / kBlockColumns * kTokenGroup * (32 * words + 8) + 4 * kTokenGroup;
 }
-LANE_ANYWHERE constexpr size_t quantized_vectors_bytes(int columns, int words, int tokens) {
+/// Of all tokens' vectors; behind them lie kTiledCounters counters.
+LANE_ANYWHERE constexpr size_t tiled_counters_offset(int columns, int words, int tokens) {
   return static_cast<size_t>((tokens + kTokenGroup - 1) / kTokenGroup) *
          static_cast<size_t>(token_group_bytes(columns, words));
+}
+LANE_ANYWHERE constexpr size_t quantized_vectors_bytes(int columns, int words, int tokens) {
+  return tiled_counters_offset(columns, words, tokens) + 4 * kTiledCounters;
+}
+
+/// Blocks that make a token's vector, where it has no norm: no more than slices, nor than two a multiprocessor.
+LANE_ANYWHERE constexpr int quantize_parts(int columns, int tokens, int multiprocessors) {
+  const int most = 2 * multiprocessors / ((tokens + kTokenGroup - 1) / kTokenGroup * kTokenGroup);
+  const int parts = most < slices(columns).count ? most : slices(columns).count;
+  return parts < 1 ? 1 : parts;
 }
 
 /// From a slice's row to the next in shared memory: an odd number of 16 bytes, so that eight rows' loads fall on
@@ -42,45 +60,113 @@ LANE_ANYWHERE constexpr int tiled_slot_bytes(int bytes_256, int columns, int til
 }
 /// A warp's unpacked codes and scales: of its four blocks of a tile.
 constexpr int kTiledScratchBytes = 4 * kTileRows * (kBlockColumns + 8);
-/// The turns' totals, and a stage's sums: one set for each of a slice's parts, and twice: one is summed while the next
-/// is made.
-LANE_ANYWHERE constexpr int tiled_sums_bytes(int tiles, int tokens, int turns) {
-  return (2 * kTiledParts + turns) * tiles * kTileRows * tokens * 4;
+/// All of a warp's: of its tiles, and its vectors' scales and sums.
+LANE_ANYWHERE constexpr int tiled_scratch_bytes(int tiles, int tokens) {
+  return tiles * kTiledScratchBytes + 4 * tokens * 8;
+}
+/// Beside the ring: scratch, a stage's sums, one for each of a slice's parts, and the totals of so many turns.
+LANE_ANYWHERE constexpr int tiled_other_bytes(int tiles, int tokens, int turns) {
+  return kTiledWarps * tiled_scratch_bytes(tiles, tokens) + tiles * (kTiledParts + turns) * kTileRows * tokens * 4;
 }
 
 struct TiledGeometry {
   int tiles, tokens;  // template arguments of the kernels: tiles of rows and tokens that a block has at a time
-  int grid_x, grid_y, threads, ring, shared_bytes;
+  int grid_x, grid_y, grid_z, threads, ring, shared_bytes;
+  size_t partial_floats;  // 0 where grid_z is 1
 };
 
-/// tiled_geometry, with blocks of `block_tokens` tokens and a ring of `least_ring` slots or more.
-constexpr TiledGeometry tiled_geometry_of(int block_tokens, int least_ring, int columns, int bytes_256, int rows,
-                                          int tokens, bool gated, int multiprocessors, int shared_limit) {
+/// How rows and slices are shared among blocks: `splits` of them have the same rows, for `turns` turns.
+struct TiledShare {
+  int tiles, splits, turns, grid_x;
+};
+
+namespace tiled_detail {
+
+struct Problem {
+  int columns, bytes_256, rows, block_tokens, grid_y;
+  bool gated;
+  int resident, budget;  // blocks that the chip has room for, of so many bytes of shared memory
+  constexpr int slices_of_block(int splits) const { return (slices(columns).count + splits - 1) / splits; }
+  constexpr TiledShare share(int tiles, int splits) const {
+    const int step_rows = gated ? kTileRows : tiles * kTileRows, steps = (rows + step_rows - 1) / step_rows;
+    const int most = resident / (grid_y * splits), wanted = most < 1 ? 1 : most;
+    int turns = (steps + wanted - 1) / wanted;
+    if (turns > kTiledMaxTurns) turns = kTiledMaxTurns;
+    return {tiles, splits, turns, (steps + turns - 1) / turns};
+  }
+  constexpr int slot_bytes(int tiles) const { return tiled_slot_bytes(bytes_256, columns, tiles); }
+  constexpr int other_bytes(const TiledShare& s) const {
+    return tiled_other_bytes(s.tiles, block_tokens, s.splits > 1 ? 0 : s.turns);
+  }
+  /// Slots that the block has room for, no more than its stages.
+  constexpr int ring(const TiledShare& s) const {
+    const int most = (budget - other_bytes(s)) / slot_bytes(s.tiles), stages = s.turns * slices_of_block(s.splits);
+    const int slots = most < stages ? most : stages;
+    return slots < kTiledMaxRing ? slots : kTiledMaxRing;
+  }
+  constexpr bool fits(const TiledShare& s) const { return ring(s) >= 2 || s.turns * slices_of_block(s.splits) == 1; }
+  constexpr size_t partial_floats(const TiledShare& s) const {
+    return s.splits == 1 ? 0
+                         : static_cast<size_t>(s.grid_x * s.turns * slices(columns).count) *
+                               static_cast<size_t>(s.tiles * kTileRows * block_tokens);
+  }
+  /// What it should take, in nanoseconds: measured on an H200. With too few slots a multiprocessor has one block.
+  constexpr int64_t time(const TiledShare& s) const {
+    constexpr int kStart = 2200, kVectors = 500, kStage = 300, kTile = 200, kTileToken = 100, kJoin = 800;
+    const int64_t rounds = (fits(s) ? 1 : 2) * ((s.grid_x * grid_y * s.splits + resident - 1) / resident);
+    const int of_stage = kStage + s.tiles * (kTile + block_tokens * kTileToken);
+    const int joined = kJoin + s.turns * s.tiles * block_tokens * slices(columns).count;  // a nanosecond each
+    return rounds * (kStart + slices_of_block(s.splits) * (kVectors + s.turns * of_stage)) +
+           (s.splits > 1 ? joined : 0);
+  }
+  /// The share that should take the least time. Blocks share rows only where there are few tokens and the chip has room
+  /// for all blocks, and not a gated product's: it has many rows, and sums of two matrices.
+  constexpr TiledShare best() const {
+    const int least_tiles = gated || block_tokens > 16 ? 2 : 1, most = gated || grid_y > 1 ? 1 : slices(columns).count;
+    TiledShare best = share(2, 1);
+    for (int tiles = least_tiles; tiles <= 2; tiles++) {
+      for (int splits = 1; splits <= most; splits++) {
+        const TiledShare other = share(tiles, splits);
+        const bool can = splits == 1 || (other.grid_x * splits <= resident && other.grid_x <= kTiledCounters);
+        if (can && time(other) < time(best)) best = other;
+      }
+    }
+    return best;
+  }
+};
+
+constexpr Problem problem(int block_tokens, int columns, int bytes_256, int rows, int tokens, bool gated,
+                          int multiprocessors, int shared_limit) {
+  const int sharers = block_tokens <= 16 ? 2 : 1;  // blocks of a multiprocessor
+  return {columns,
+          bytes_256,
+          rows,
+          block_tokens,
+          (tokens + block_tokens - 1) / block_tokens,
+          gated,
+          sharers * multiprocessors,
+          sharers == 2 ? (shared_limit + 1024) / 2 - 1024 - kTiledStaticBytes : shared_limit - 1024};
+}
+
+/// With a ring of `least_ring` slots or more.
+constexpr TiledGeometry geometry(const Problem& p, const TiledShare& share, int least_ring) {
   TiledGeometry g{};
-  g.tokens = block_tokens;
-  g.tiles = gated || g.tokens > 16 || rows > 8 * kTileRows * multiprocessors ? 2 : 1;
+  g.tiles = share.tiles, g.tokens = p.block_tokens;
+  g.grid_x = share.grid_x, g.grid_y = p.grid_y, g.grid_z = share.splits;
   g.threads = 32 * kTiledWarps;
-  g.grid_y = (tokens + g.tokens - 1) / g.tokens;
-  const int sharers = g.tokens <= 16 ? 2 : 1;  // blocks of a multiprocessor
-  const int tile_rows = gated ? kTileRows : g.tiles * kTileRows, steps = (rows + tile_rows - 1) / tile_rows;
-  const int wanted = (sharers * multiprocessors + g.grid_y - 1) / g.grid_y;
-  int turns = (steps + wanted - 1) / wanted;
-  if (turns > kTiledMaxTurns) turns = kTiledMaxTurns;
-  g.grid_x = (steps + turns - 1) / turns;
-  const int slot = tiled_slot_bytes(bytes_256, columns, g.tiles), stages = turns * slices(columns).count;
-  const int other = kTiledWarps * kTiledScratchBytes + tiled_sums_bytes(g.tiles, g.tokens, turns);
-  const int budget = sharers == 2 ? half_of_shared(shared_limit) : shared_limit - 1024;
-  g.ring = (budget - other) / slot;
-  if (g.ring < 2) g.ring = least_ring;
-  if (g.ring > stages) g.ring = stages;
-  if (g.ring > kTiledMaxRing) g.ring = kTiledMaxRing;
-  g.shared_bytes = g.ring * slot + other;
+  const int stages = share.turns * p.slices_of_block(share.splits);
+  g.ring = p.ring(share);
+  if (g.ring < 2) g.ring = stages < least_ring ? stages : least_ring;
+  g.shared_bytes = g.ring * p.slot_bytes(g.tiles) + p.other_bytes(share);
+  g.partial_floats = p.partial_floats(share);
   return g;
 }
 
+}  // namespace tiled_detail
+
 /// Whether a multiprocessor has the shared memory that such a block takes.
 constexpr bool has_shared(const TiledGeometry& g, int shared_limit) {
-  return g.shared_bytes + 8 * kTiledMaxRing <= shared_limit;
+  return g.shared_bytes + kTiledStaticBytes <= shared_limit;
 }
 
 /// A product of `rows` rows (of the gate, if gated) and `columns` columns, of a format that takes `bytes_256` bytes for
@@ -89,8 +175,9 @@ constexpr bool has_shared(const TiledGeometry& g, int shared_limit) {
 constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int tokens, bool gated,
                                        int multiprocessors, int shared_limit) {
   const auto with = [&](int block_tokens, int least_ring) {
-    return tiled_geometry_of(block_tokens, least_ring, columns, bytes_256, rows, tokens, gated, multiprocessors,
-                             shared_limit);
+    const auto problem =
+        tiled_detail::problem(block_tokens, columns, bytes_256, rows, tokens, gated, multiprocessors, shared_limit);
+    return tiled_detail::geometry(problem, problem.best(), least_ring);
   };
   // With two slots, one is filled again while the other is read.
   int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;

@@ -1,13 +1,15 @@
 // Products of repacked matrices and the quantized vectors of several tokens, on integer tensor cores (sm_90 and up).
 //
-//   tiled_product<L, Columns, Words, Tokens, Tiles>(out, weights, x, bias, residual, rows, tokens, ring)
+//   tiled_product<L, Columns, Words, Tokens, Tiles>(out, weights, x, bias, residual, rows, tokens, ring, partial,
+//                                                   arrived)
 //       out[t][r] = sum_c W[r][c] n(x[t])[c] + bias[r] + residual[t][r]               out, residual: [tokens][rows]
 //   tiled_gated_product<L, Columns, Words, Tokens, Tiles>(out, gate, up, x, gelu, rows, tokens, ring)
 //       out[t][r] = a(gate[r] n(x[t])) * (up[r] n(x[t])), a the SiLU, or the GELU's tanh form where gelu is 1
 //
 // L is a quantized repacked layout; x: the vectors n(x[t]) as quantize_vectors makes them for L's largest integer and
 // for one matrix or two. bias and residual may be null. Grid, threads, shared bytes, Tokens, Tiles and ring:
-// tiled_geometry. The weights are read once for Tokens tokens.
+// tiled_geometry; so are the floats of `partial`, which are null where its grid has one block deep. arrived: the
+// vectors' counters, zero; every launch leaves zeros. The weights are read once for Tokens tokens.
 //
 // The bits are streamed_product's: integer sums are exact, what becomes of them is the layout's combine(), a slice's 32
 // blocks are added as the tree of its lanes (partners 16, 8, 4, 2, 1 apart), and slices in their order. A warp has four
@@ -17,8 +19,12 @@
 // four blocks into bytes, a lane a row, takes them back as tensor-core fragments, and leaves its sums in shared memory,
 // where after the stage's one barrier each thread adds up the results that it owns.
 //
+// Where rows are few, several blocks share them, each with some of the slices, note [splits]: they leave the slices'
+// sums in `partial`, and the last to arrive adds them in the slices' order.
+//
 // Dependent launches: as in ops/streamed_product.cuh.
 #pragma once
+#include "base/arrive.cuh"
 #include "base/mma.cuh"
 #include "ops/streamed_product.cuh"
 #include "ops/tiled_geometry.h"
@@ -36,11 +42,12 @@ struct TiledShape {
   static constexpr int kRows = kTiles / kMatrices * kTileRows;  // of a matrix, at a time
   static constexpr int kSlotBytes = tiled_slot_bytes(L::kBytes256, kColumns, kTiles);
   static constexpr int kGroupBytes = token_group_bytes(kColumns, kWords);
+  static constexpr int kScratchBytes = tiled_scratch_bytes(kTiles, kTokens), kScratches = kTiledWarps * kScratchBytes;
   static constexpr int kPartSums = kTiles * kTileRows * kTokens;
   static constexpr int kThreads = 32 * kTiledWarps,
                        kResults = kRows * kTokens;  // of a turn
   static_assert(!L::kFloat && sizeof(Scale) <= 8, "quantized weights, whose scales fit the scratch");
-  static_assert(kTiles * kTileRows <= 32 && kTiles % kMatrices == 0, "a lane copies a row");
+  static_assert(kTiles % kMatrices == 0, "a tile is of one matrix");
 
   static __device__ __forceinline__ int blocks(int slice) {
     return kSlices.full == kSlices.last || slice < kSlices.count - 1 ? kSlices.full : kSlices.last;
@@ -51,7 +58,19 @@ struct TiledShape {
 struct TiledTask {
   const uint8_t *weights, *up, *x;
   int rows, tokens, ring;
+  float* partial;  // [turns of all blocks][slices][results], or null
+  int* arrived;
 };
+
+/// The slices of this block, the last one's end.
+template <class S>
+__device__ __forceinline__ int first_slice() {
+  return static_cast<int>(blockIdx.z) * S::kSlices.count / static_cast<int>(gridDim.z);
+}
+template <class S>
+__device__ __forceinline__ int end_slice() {
+  return (static_cast<int>(blockIdx.z) + 1) * S::kSlices.count / static_cast<int>(gridDim.z);
+}
 
 /// A block's stages: a slice of its first rows, of its next rows, …, then the next slice of all of them; so a slice's
 /// vectors are read once for all.
@@ -78,7 +97,7 @@ __device__ __forceinline__ int turns_of(int rows) {
 template <class S>
 __device__ __forceinline__ void copy_stage(const TiledTask& task, TiledStage stage, uint8_t* slot,
                                            CopyBarrier* barrier) {
-  if (stage.slice >= S::kSlices.count) return;
+  if (stage.slice >= end_slice<S>()) return;
   const int bytes = S::row_bytes(stage.slice), first = first_row<S>(stage.turn),
             there = min(S::kRows, task.rows - first);
   if (threadIdx.x == 0) expect_copies(barrier, static_cast<uint32_t>(there * S::kMatrices * bytes));
@@ -118,21 +137,28 @@ struct TiledCopies {
   }
 };
 
-/// A lane's share of four blocks of the vectors: token (lane / 4) of a group in `words`, tokens 2c and 2c + 1 (c = lane
-/// % 4) in `pairs`: scale and sum of each.
+/// A lane's share of four blocks of the vectors: token (lane / 4) of each group; and some of their pairs, scale and sum
+/// of a token, which the warp keeps in shared memory: [4 blocks][groups][4] of two tokens.
 template <class S>
 struct VectorFragments {
+  static constexpr int kPairs = 4 * S::kGroups * 4, kOwnPairs = (kPairs + 31) / 32;
   uint32_t words[4][S::kGroups][2 * S::kWords];
-  float4 pairs[4][S::kGroups];
+  float4 pairs[kOwnPairs];
+
+  __device__ __forceinline__ void store_pairs(float4* to, int lane) const {
+    LANE_UNROLL
+    for (int i = 0; i < kOwnPairs; i++)
+      if (lane + 32 * i < kPairs) to[lane + 32 * i] = pairs[i];
+  }
 };
 /// Blocks behind the slice's end are its last again, with activations of zeros.
 template <class S>
 __device__ __forceinline__ void load_vectors(VectorFragments<S>& v, const uint8_t* x, int slice, int part, int lane) {
   constexpr int kBlocks = S::kColumns / kBlockColumns;
-  const int blocks = S::blocks(slice);
+  const int blocks = S::blocks(slice), first = slice * S::kSlices.full;
   LANE_UNROLL
   for (int leaf = 0; leaf < 4; leaf++) {
-    const int block = part + kTiledParts * leaf, at = slice * S::kSlices.full + min(block, blocks - 1);
+    const int at = first + min(part + kTiledParts * leaf, blocks - 1);
     LANE_UNROLL
     for (int group = 0; group < S::kGroups; group++) {
       const uint8_t* from = x + group * S::kGroupBytes;
@@ -145,30 +171,78 @@ __device__ __forceinline__ void load_vectors(VectorFragments<S>& v, const uint8_
         const uint2 w = __ldcg(words);
         v.words[leaf][group][0] = w.x, v.words[leaf][group][1] = w.y;
       }
-      const uint8_t* pairs = from + kBlocks * (kTokenGroup * 32 * S::kWords) + at * (kTokenGroup * 8);
-      v.pairs[leaf][group] =
-          block < blocks ? __ldcg(reinterpret_cast<const float4*>(pairs) + lane % 4) : make_float4(0, 0, 0, 0);
     }
+  }
+  LANE_UNROLL
+  for (int i = 0; i < v.kOwnPairs; i++) {
+    const int pair = lane + 32 * i, group = pair / 4 % S::kGroups, block = part + kTiledParts * (pair / 4 / S::kGroups);
+    const uint8_t* from = x + group * S::kGroupBytes + kBlocks * (kTokenGroup * 32 * S::kWords) +
+                          (first + min(block, blocks - 1)) * (kTokenGroup * 8);
+    v.pairs[i] = block < blocks && pair < v.kPairs ? __ldcg(reinterpret_cast<const float4*>(from) + pair % 4)
+                                                   : make_float4(0, 0, 0, 0);
   }
 }
 
-/// A warp's four blocks of a tile, as bytes and scales: lane l unpacks row l % 16 of two of them.
+/// Two of a warp's four blocks of a tile, as lane l has them: of row l % 16. Codes only where a lane of a tensor core
+/// does not take them from the slot.
 template <class S>
-__device__ __forceinline__ void unpack_blocks(uint8_t* scratch, const uint8_t* tile, int slice, int part, int lane) {
-  const int blocks = S::blocks(slice), row = lane & 15;
-  const uint8_t* packed = tile + row * tiled_row_stride(S::row_bytes(slice));
-  LANE_UNROLL
-  for (int i = 0; i < 2; i++) {
-    const int leaf = 2 * i + (lane >> 4), block = min(part + kTiledParts * leaf, blocks - 1);
-    uint32_t w[8];
-    S::L::codes(packed, blocks, block, w);
-    uint8_t* to = scratch + leaf * (kTileRows * kBlockColumns) + row * 16;
-    store_as(to, make_uint4(w[0], w[1], w[2], w[3]));
-    store_as(to + kTileRows * 16, make_uint4(w[4], w[5], w[6], w[7]));
-    auto* scales = reinterpret_cast<typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns);
-    scales[leaf * kTileRows + row] = S::L::scale(packed, blocks, block);
+struct UnpackedRow {
+  uint32_t codes[2][8];
+  typename S::Scale scales[2];
+
+  static __device__ __forceinline__ int leaf(int i, int lane) { return 2 * i + (lane >> 4); }
+  __device__ __forceinline__ void read(const uint8_t* tile, int slice, int part, int lane) {
+    const int blocks = S::blocks(slice);
+    const uint8_t* packed = tile + (lane & 15) * tiled_row_stride(S::row_bytes(slice));
+    LANE_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const int block = min(part + kTiledParts * leaf(i, lane), blocks - 1);
+      if constexpr (!S::L::kWordShares) S::L::codes(packed, blocks, block, codes[i]);
+      scales[i] = S::L::scale(packed, blocks, block);
+    }
   }
-}
+  /// As bytes and scales.
+  __device__ __forceinline__ void write(uint8_t* scratch, int lane) const {
+    const int row = lane & 15;
+    LANE_UNROLL
+    for (int i = 0; i < 2; i++) {
+      if constexpr (!S::L::kWordShares) {
+        const uint32_t(&w)[8] = codes[i];
+        uint8_t* to = scratch + leaf(i, lane) * (kTileRows * kBlockColumns) + row * 16;
+        store_as(to, make_uint4(w[0], w[1], w[2], w[3]));
+        store_as(to + kTileRows * 16, make_uint4(w[4], w[5], w[6], w[7]));
+      }
+      auto* to_scales = reinterpret_cast<typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns);
+      to_scales[leaf(i, lane) * kTileRows + row] = scales[i];
+    }
+  }
+};
+
+/// A tile of a warp: where its packed rows are, and what was unpacked of them.
+template <class S>
+struct WarpTile {
+  const uint8_t *packed, *scratch;
+  int slice, part, lane;
+
+  /// Block `leaf` of the warp's four as a tensor core takes it.
+  __device__ __forceinline__ uint4 fragment(int leaf) const {
+    if constexpr (S::L::kWordShares) {
+      const int blocks = S::blocks(slice), block = min(part + kTiledParts * leaf, blocks - 1);
+      const int stride = tiled_row_stride(S::row_bytes(slice));
+      const uint8_t* row = packed + lane / 4 * stride;
+      const uint2 upper = S::L::share(row, blocks, block, lane % 4),
+                  lower = S::L::share(row + 8 * stride, blocks, block, lane % 4);
+      return make_uint4(upper.x, lower.x, upper.y, lower.y);
+    } else {
+      return load_fragment(scratch + leaf * (kTileRows * kBlockColumns));
+    }
+  }
+  /// Of the lane's two rows.
+  __device__ __forceinline__ const typename S::Scale* scales(int leaf) const {
+    const auto* all = reinterpret_cast<const typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns);
+    return all + leaf * kTileRows + lane / 4;
+  }
+};
 
 /// A lane's sums of one block: rows (lane / 4) and 8 below of tokens 2c and 2c + 1 of each group.
 template <class S>
@@ -177,12 +251,11 @@ struct BlockSums {
 };
 
 template <class S>
-__device__ __forceinline__ BlockSums<S> block_sums(const uint8_t* scratch, const VectorFragments<S>& v, int leaf,
-                                                   int lane) {
+__device__ __forceinline__ BlockSums<S> block_sums(const WarpTile<S>& tile, const VectorFragments<S>& v,
+                                                   const float4* pairs, int leaf) {
   using L = typename S::L;
-  const uint4 a = load_fragment(scratch + leaf * (kTileRows * kBlockColumns));
-  const auto* scales =
-      reinterpret_cast<const typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns) + leaf * kTileRows + lane / 4;
+  const uint4 a = tile.fragment(leaf);
+  const auto* scales = tile.scales(leaf);
   const typename S::Scale scale[2] = {scales[0], scales[8]};
   BlockSums<S> sums;
   LANE_UNROLL
@@ -198,7 +271,7 @@ __device__ __forceinline__ BlockSums<S> block_sums(const uint8_t* scratch, const
         mma_int8(integers[word][1], a.z, a.w, b[1]);
       }
     }
-    const float4 pair = v.pairs[leaf][group];
+    const float4 pair = pairs[(leaf * S::kGroups + group) * 4 + tile.lane % 4];
     LANE_UNROLL
     for (int i = 0; i < 4; i++) {
       int total[L::kParts];
@@ -223,13 +296,18 @@ __device__ __forceinline__ BlockSums<S> operator+(BlockSums<S> a, const BlockSum
   return a;
 }
 
-/// One tile's sums over the warp's four blocks: [group][16 rows][8 tokens].
+/// A tile's sums over the warp's four blocks.
 template <class S>
-__device__ __forceinline__ void store_part(float* sums, const uint8_t* scratch, const VectorFragments<S>& v, int lane) {
+__device__ __forceinline__ BlockSums<S> part_sums(const WarpTile<S>& tile, const VectorFragments<S>& v,
+                                                  const float4* pairs) {
   // Blocks 16 apart, then 8.
-  const BlockSums<S> even = block_sums<S>(scratch, v, 0, lane) + block_sums<S>(scratch, v, 2, lane);
-  const BlockSums<S> odd = block_sums<S>(scratch, v, 1, lane) + block_sums<S>(scratch, v, 3, lane);
-  const BlockSums<S> sum = even + odd;
+  const BlockSums<S> even = block_sums<S>(tile, v, pairs, 0) + block_sums<S>(tile, v, pairs, 2);
+  const BlockSums<S> odd = block_sums<S>(tile, v, pairs, 1) + block_sums<S>(tile, v, pairs, 3);
+  return even + odd;
+}
+/// To [group][16 rows][8 tokens].
+template <class S>
+__device__ __forceinline__ void store_part(float* sums, const BlockSums<S>& sum, int lane) {
   float* own = sums + lane / 4 * kTokenGroup + lane % 4 * 2;
   LANE_UNROLL
   for (int group = 0; group < S::kGroups; group++, own += kTileRows * kTokenGroup) {
@@ -248,10 +326,10 @@ __device__ __forceinline__ float sum_parts(const float* sums) {
                    __fadd_rn(__fadd_rn(p[1], p[5]), __fadd_rn(p[3], p[7])));
 }
 
-/// Result `index` of a turn's rows lies as the sums do: [tile][group][16 rows][8 tokens].
+/// Result `index` of a turn's rows, a total of each matrix, lies as the sums do: [tile][group][16 rows][8 tokens].
 template <class S>
 __device__ __forceinline__ void store_result(const TiledTask& task, const StreamedResult& result, int first, int index,
-                                             const float* totals) {
+                                             const float (&totals)[S::kMatrices]) {
   constexpr int kOfTile = kTileRows * S::kTokens;
   const int group = index % kOfTile / (kTileRows * kTokenGroup), in_group = index % kTokenGroup;
   const int row = first + index / kOfTile * kTileRows + index / kTokenGroup % kTileRows;
@@ -260,44 +338,86 @@ __device__ __forceinline__ void store_result(const TiledTask& task, const Stream
   const uint8_t* group_end = task.x + static_cast<int64_t>(group_token / kTokenGroup + 1) * S::kGroupBytes;
   const float factor = __ldcg(reinterpret_cast<const float*>(group_end) - kTokenGroup + in_group);
   float v = __fmul_rn(totals[0], factor);
-  if (S::kMatrices == 2) v = __fmul_rn(gate_activation(v, result.gelu), __fmul_rn(totals[S::kResults], factor));
+  if (S::kMatrices == 2) v = __fmul_rn(gate_activation(v, result.gelu), __fmul_rn(totals[S::kMatrices - 1], factor));
   const int64_t place = static_cast<int64_t>(group_token + in_group) * task.rows + row;
   if (result.bias) v += __ldg(result.bias + row);
   if (result.residual) v += __ldcg(result.residual + place);
   result.out[place] = v;
 }
 
-/// Adds a stage's sums to the totals of its turn, each thread to those that it owns, and stores them after the last
-/// slice.
+/// Where the sums of a slice of a turn's rows go, those of all slices, and of all turns of all blocks.
+template <class S>
+__device__ __forceinline__ float* partial_sums(const TiledTask& task, TiledStage stage) {
+  const int step = static_cast<int>(blockIdx.x) + stage.turn * static_cast<int>(gridDim.x);
+  return task.partial + (static_cast<int64_t>(step) * S::kSlices.count + stage.slice) * S::kPartSums;
+}
+
+/// A stage's result `at`, added to the totals of its turn and stored after the last slice.
+template <class S>
+__device__ __forceinline__ void add_result(const TiledTask& task, const StreamedResult& result, TiledStage stage,
+                                           int at, const float* sums, float* all_totals) {
+  float totals[S::kMatrices];
+  LANE_UNROLL
+  for (int m = 0; m < S::kMatrices; m++) {
+    float& total = all_totals[stage.turn * S::kPartSums + m * S::kResults + at];
+    totals[m] = total = __fadd_rn(stage.slice ? total : 0.f, sum_parts<S>(sums + m * S::kResults + at));
+  }
+  if (stage.slice == S::kSlices.count - 1) store_result<S>(task, result, first_row<S>(stage.turn), at, totals);
+}
+/// Adds a stage's sums up, each thread those of the results that it owns; or leaves them to who has all slices'.
 template <class S>
 __device__ __forceinline__ void add_stage(const TiledTask& task, const StreamedResult& result, TiledStage stage,
-                                          const float* sums, float* totals) {
+                                          const float* sums, float* all_totals) {
   LANE_UNROLL
   for (int i = 0; i < S::kResults; i += S::kThreads) {
     const int at = static_cast<int>(threadIdx.x) + i;
     if (at >= S::kResults) continue;
+    if (S::kMatrices == 2 || gridDim.z == 1)
+      add_result<S>(task, result, stage, at, sums, all_totals);
+    else
+      partial_sums<S>(task, stage)[at] = sum_parts<S>(sums + at);
+  }
+}
+/// By the last of the blocks that share rows: adds the slices' sums.
+template <class S>
+__device__ __forceinline__ void add_partial_sums(const TiledTask& task, const StreamedResult& result, int turns) {
+  LANE_KEEP_LOOP
+  for (int turn = 0; turn < turns; turn++) {
+    const float* sums = partial_sums<S>(task, {0, turn});
     LANE_UNROLL
-    for (int m = 0; m < S::kMatrices; m++) {
-      float& total = totals[m * S::kResults + at];
-      total = __fadd_rn(stage.slice ? total : 0.f, sum_parts<S>(sums + m * S::kResults + at));
+    for (int at = static_cast<int>(threadIdx.x); at < S::kResults; at += S::kThreads) {
+      float total[1] = {};
+      LANE_UNROLL
+      for (int slice = 0; slice < S::kSlices.count; slice++)
+        total[0] = __fadd_rn(total[0], __ldcg(sums + slice * S::kPartSums + at));
+      store_result<S>(task, result, first_row<S>(turn), at, total);
     }
-    if (stage.slice == S::kSlices.count - 1) store_result<S>(task, result, first_row<S>(stage.turn), at, totals + at);
   }
 }
 
-/// The warp's part of a stage that has arrived.
+/// The warp's part of a stage that has arrived, for the block to add up behind a barrier. All is read before anything
+/// is written, for all tiles at once: a read behind a write would wait for it.
 template <class S>
 __device__ __forceinline__ void work_on_stage(const uint8_t* slot, int slice, const VectorFragments<S>& v, float* sums,
                                               uint8_t* scratch, int part, int lane) {
-  constexpr int kTileSums = kTileRows * S::kTokens;
+  auto* pairs = reinterpret_cast<float4*>(scratch + S::kTiles * kTiledScratchBytes);
+  const auto packed = [&](int tile) { return slot + tile * kTileRows * tiled_row_stride(S::row_bytes(slice)); };
+  UnpackedRow<S> rows[S::kTiles];
   LANE_UNROLL
-  for (int tile = 0; tile < S::kTiles; tile++) {
-    const uint8_t* packed = slot + tile * kTileRows * tiled_row_stride(S::row_bytes(slice));
-    unpack_blocks<S>(scratch, packed, slice, part, lane);
-    __syncwarp();
-    store_part<S>(sums + part * S::kPartSums + tile * kTileSums, scratch, v, lane);
-    __syncwarp();
-  }
+  for (int tile = 0; tile < S::kTiles; tile++) rows[tile].read(packed(tile), slice, part, lane);
+  LANE_UNROLL
+  for (int tile = 0; tile < S::kTiles; tile++) rows[tile].write(scratch + tile * kTiledScratchBytes, lane);
+  v.store_pairs(pairs, lane);
+  __syncwarp();
+  BlockSums<S> made[S::kTiles];
+  LANE_UNROLL
+  for (int tile = 0; tile < S::kTiles; tile++)
+    made[tile] =
+        part_sums<S>(WarpTile<S>{packed(tile), scratch + tile * kTiledScratchBytes, slice, part, lane}, v, pairs);
+  __syncthreads();  // the stage before has been added up
+  LANE_UNROLL
+  for (int tile = 0; tile < S::kTiles; tile++)
+    store_part<S>(sums + part * S::kPartSums + tile * kTileRows * S::kTokens, made[tile], lane);
 }
 
 template <class S>
@@ -306,52 +426,52 @@ __device__ __forceinline__ void tiled_block(const TiledTask& task, const Streame
   LANE_DYNAMIC_SHARED(uint8_t, shared);
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, turns = turns_of<S>(task.rows);
   uint8_t* scratches = shared + task.ring * S::kSlotBytes;
-  auto* sums = reinterpret_cast<float*>(scratches + kTiledWarps * kTiledScratchBytes);
-  float* totals = sums + 2 * kTiledParts * S::kPartSums;
-  TiledCopies<S> copies{shared, barriers, task.ring, turns, 0, {0, 0}};
+  auto* sums = reinterpret_cast<float*>(scratches + S::kScratches);
+  float* totals = sums + kTiledParts * S::kPartSums;
+  TiledCopies<S> copies{shared, barriers, task.ring, turns, 0, {first_slice<S>(), 0}};
   copies.start(task);
   await_producer();
 
   const uint8_t* x = task.x + static_cast<int64_t>(blockIdx.y) * S::kGroups * S::kGroupBytes;
   VectorFragments<S> v;
-  load_vectors<S>(v, x, 0, warp, lane);
+  load_vectors<S>(v, x, first_slice<S>(), warp, lane);
   int slot = 0;
-  uint32_t parity = 0, odd = 0;
+  uint32_t parity = 0;
   LANE_KEEP_LOOP
-  for (TiledStage stage{0, 0}; stage.slice < S::kSlices.count; stage.advance(turns), odd ^= 1) {
+  for (TiledStage stage{first_slice<S>(), 0}; stage.slice < end_slice<S>(); stage.advance(turns)) {
     wait_copy(barriers + slot, parity);
-    float* stage_sums = sums + odd * kTiledParts * S::kPartSums;
-    work_on_stage<S>(shared + slot * S::kSlotBytes, stage.slice, v, stage_sums, scratches + warp * kTiledScratchBytes,
-                     warp, lane);
+    work_on_stage<S>(shared + slot * S::kSlotBytes, stage.slice, v, sums, scratches + warp * S::kScratchBytes, warp,
+                     lane);
     // The next slice's vectors are on their way while the block meets and adds.
-    if (stage.turn == turns - 1 && stage.slice < S::kSlices.count - 1)
-      load_vectors<S>(v, x, stage.slice + 1, warp, lane);
+    if (stage.turn == turns - 1 && stage.slice < end_slice<S>() - 1) load_vectors<S>(v, x, stage.slice + 1, warp, lane);
     __syncthreads();
     copies.ask(task);
-    add_stage<S>(task, result, stage, stage_sums, totals + stage.turn * S::kPartSums);
+    add_stage<S>(task, result, stage, sums, totals);
     if (task.ring == 1) __syncthreads();  // portable copies are there when all warps have made theirs
     if (++slot == task.ring) slot = 0, parity ^= 1;
+  }
+  if constexpr (S::kMatrices == 1) {
+    if (gridDim.z > 1 && arrives_last(task.arrived + blockIdx.x, static_cast<int>(gridDim.z)))
+      add_partial_sums<S>(task, result, turns);
   }
 }
 
 constexpr int tiled_resident_blocks(int tokens) { return tokens <= 16 ? 2 : 1; }
 
 template <class L, int Columns, int Words, int Tokens, int Tiles>
-__global__ __launch_bounds__(32 * kTiledWarps,
-                             tiled_resident_blocks(Tokens)) void tiled_product(float* out, const uint8_t* weights,
-                                                                               const uint8_t* x, const float* bias,
-                                                                               const float* residual, int rows,
-                                                                               int tokens, int ring) {
+__global__ __launch_bounds__(32 * kTiledWarps, tiled_resident_blocks(Tokens)) void tiled_product(
+    float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows,
+    int tokens, int ring, float* partial, int* arrived) {
   admit_consumer();
-  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 1>>({weights, nullptr, x, rows, tokens, ring},
-                                                               {out, bias, residual, 0});
+  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 1>>(
+      {weights, nullptr, x, rows, tokens, ring, partial, arrived}, {out, bias, residual, 0});
 }
 
 template <class L, int Columns, int Words, int Tokens, int Tiles>
 __global__ __launch_bounds__(32 * kTiledWarps, tiled_resident_blocks(Tokens)) void tiled_gated_product(
     float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int ring) {
   admit_consumer();
-  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 2>>({gate, up, x, rows, tokens, ring},
+  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 2>>({gate, up, x, rows, tokens, ring, nullptr, nullptr},
                                                                {out, nullptr, nullptr, gelu});
 }
 

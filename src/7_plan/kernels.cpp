@@ -82,7 +82,7 @@ constexpr std::array kKernels = {
            "uint8_t* out, const float* x, const float* norm, float epsilon, int tokens"},
     Kernel{"tiled_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
-           "int tokens, int ring"},
+           "int tokens, int ring, float* partial, int* arrived"},
     Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},

@@ -42,6 +42,7 @@ class Lowering {
     int tile;          // tokens go by so many
     int threads, shared_bytes;
     int64_t bytes;
+    int parts = 1;  // blocks of a token's vector, where it has no norm
     bool operator==(const VectorsOf&) const = default;
   };
   /// The rows of `x`, normed as `op` says, made by a launch before it, once for all products that read them.
@@ -99,7 +100,7 @@ Lowering::VectorsOf row_vectors(std::string_view kernel, const RepackedFormat& l
                                 bool gated, int tile, int64_t bytes);
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline Dim3 dim(int64_t x, int64_t y = 1) { return {uint32_t(x), uint32_t(y), 1}; }
+inline Dim3 dim(int64_t x, int64_t y = 1, int64_t z = 1) { return {uint32_t(x), uint32_t(y), uint32_t(z)}; }
 constexpr int64_t kWarpThreads = 32;
 constexpr int64_t kByScore = 2;  // a top choice without `by`: the scores as they are
 

@@ -48,6 +48,7 @@ struct Geometry {
   std::vector<int> template_arguments;  // behind columns and words
   std::vector<Arg> arguments;           // behind rows and tokens
   bool fits;
+  size_t partial_floats = 0;  // tiled_product's
 };
 using Products = std::vector<Problem>;  // of the same vectors
 
@@ -58,13 +59,14 @@ Geometry tiled(const Products& products) {
                                    p.chip.shared_bytes);
   };
   const kernels::TiledGeometry g = geometry(products[0]);
-  return {dim(g.grid_x, g.grid_y),
+  return {dim(g.grid_x, g.grid_y, g.grid_z),
           g.threads,
           g.shared_bytes,
           {g.tokens, g.tiles},
           {int64_t(g.ring)},
           std::all_of(products.begin(), products.end(),
-                      [&](const Problem& p) { return has_shared(geometry(p), p.chip.shared_bytes); })};
+                      [&](const Problem& p) { return has_shared(geometry(p), p.chip.shared_bytes); }),
+          g.partial_floats};
 }
 /// Of all in one launch.
 Geometry chunk(const Products& products) {
@@ -85,8 +87,10 @@ Geometry chunk(const Products& products) {
 
 Lowering::VectorsOf quantized_vectors(const Problem& p) {
   const size_t bytes = kernels::quantized_vectors_bytes(p.columns, p.words, p.tokens);
-  return row_vectors("quantize_vectors", *p.repacked, p.columns, p.words, p.gated, kernels::kTokenGroup,
-                     int64_t(bytes));
+  Lowering::VectorsOf of =
+      row_vectors("quantize_vectors", *p.repacked, p.columns, p.words, p.gated, kernels::kTokenGroup, int64_t(bytes));
+  of.parts = kernels::quantize_parts(p.columns, p.tokens, p.chip.multiprocessors);
+  return of;
 }
 Lowering::VectorsOf half_vectors(const Problem& p) {
   const size_t bytes = kernels::half_vectors_bytes(p.columns, p.words, p.tokens);
@@ -105,11 +109,12 @@ struct Family {
   Geometry (*geometry)(const Products&);
   int least_tokens;
   bool decode_bits;  // a batch wants them
+  bool splits;       // blocks of a product may share rows
 };
 // The first that fits is taken.
 constexpr Family kFamilies[] = {
-    {"chunk_product", "chunk_products", "chunk_gated_product", half_vectors, chunk, kLeastChunkTokens, false},
-    {"tiled_product", "", "tiled_gated_product", quantized_vectors, tiled, 2, true},
+    {"chunk_product", "chunk_products", "chunk_gated_product", half_vectors, chunk, kLeastChunkTokens, false, false},
+    {"tiled_product", "", "tiled_gated_product", quantized_vectors, tiled, 2, true, true},
 };
 
 /// Null where no family takes the products.
@@ -122,6 +127,18 @@ const Family* family(const Lowering& to, const Products& products) {
   return nullptr;
 }
 
+/// What a tiled product takes behind its ring: where blocks that share rows leave their sums, and who counts them.
+std::vector<Arg> partial_sums(Lowering& to, const StepOp& product, const Problem& p, const Arg& vectors,
+                              size_t floats) {
+  if (!floats) return {NullArg{}, NullArg{}};
+  const std::string& name = to.step().arrays[size_t(product.result.index)].name;
+  const int sums = to.scratch(name + ".sums", int64_t(floats * sizeof(float)));
+  BufferArg counters = std::get<BufferArg>(vectors);
+  counters.byte_offset = kernels::tiled_counters_offset(p.columns, p.words, p.tokens);
+  counters.access = Access::ReadWrite;
+  return {Lowering::whole(sums, Access::Write), counters};
+}
+
 /// `around` says the vectors' norm; `matrices`, `after_vectors`: the kernel's arguments before and behind the vectors.
 void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, const Ref& x, bool gated,
                   std::vector<Arg> matrices, std::vector<Arg> after_vectors) {
@@ -129,10 +146,11 @@ void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, con
   const Family& f = *family(to, {p});
   const Geometry g = f.geometry({p});
   std::vector<Arg> args = std::move(matrices);
-  args.push_back(to.vectors(around, x, f.vectors(p)));
-  args.insert(args.end(), after_vectors.begin(), after_vectors.end());
-  args.insert(args.end(), {int64_t(p.rows), int64_t(p.tokens)});
-  args.insert(args.end(), g.arguments.begin(), g.arguments.end());
+  const Arg vectors = to.vectors(around, x, f.vectors(p));
+  const auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
+  args.push_back(vectors);
+  add(after_vectors), add({int64_t(p.rows), int64_t(p.tokens)}), add(g.arguments);
+  if (f.splits && !gated) add(partial_sums(to, product, p, vectors, g.partial_floats));
   Launch& made = to.launch(around, gated ? f.gated : f.product, g.grid, dim(g.threads), std::move(args));
   made.template_arguments = {std::string(p.repacked->name), std::to_string(p.columns), std::to_string(p.words)};
   for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
@@ -219,8 +237,9 @@ Arg Lowering::vectors(const StepOp& op, const Ref& x, const VectorsOf& of) {
   const int buffer = scratch(step_.arrays[size_t(x.index)].name + ".vectors", of.bytes);
   StepOp none;
   none.ops = op.ops;
-  Launch& made = launch(none, of.kernel, dim(ceil_div(tokens, of.tile) * of.tile), dim(of.threads),
-                        {whole(buffer, Access::Write), in(x), in(op.parts.norm), op.parts.epsilon, int64_t(tokens)});
+  Launch& made = launch(
+      none, of.kernel, dim(ceil_div(tokens, of.tile) * of.tile, op.parts.norm.kind == Ref::Kind::None ? of.parts : 1),
+      dim(of.threads), {whole(buffer, Access::Write), in(x), in(op.parts.norm), op.parts.epsilon, int64_t(tokens)});
   made.template_arguments = of.template_arguments;
   if (!of.file.empty()) made.includes = {of.file};
   made.shared_bytes = uint32_t(of.shared_bytes);

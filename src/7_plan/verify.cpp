@@ -62,8 +62,9 @@ class Verifier {
 
   void verify_launch(const Launch& launch) {
     require(launch.kernel != nullptr, "has no kernel");
-    require(launch.grid.x > 0 && launch.grid.y > 0 && launch.grid.y <= 65535 && launch.grid.z == 1,
-            "has an impossible grid");
+    require(
+        launch.grid.x > 0 && launch.grid.y > 0 && launch.grid.y <= 65535 && launch.grid.z > 0 && launch.grid.z <= 65535,
+        "has an impossible grid");
     require(launch.block.x > 0 && launch.block.x <= 1024 && launch.block.x % 32 == 0 && launch.block.y == 1,
             "has an impossible block");
     const std::vector<Parameter> parameters = parameters_of(launch.kernel->parameters);

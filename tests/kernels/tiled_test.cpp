@@ -2,6 +2,8 @@
 // quantized layout, slices of all lengths, any number of tokens, any grid.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/repacked_matrix.h"
 #include "layout/all.cuh"
 #include "ops/quantize_vectors.cuh"
@@ -34,7 +36,9 @@ template <class L, int Columns, int Words, int Matrices>
 struct Quantized {
   explicit Quantized(const Inputs& in) : vectors(quantized_vectors_bytes(Columns, Words, in.tokens)) {
     const unsigned blocks = unsigned(in.tokens + kTokenGroup - 1) / kTokenGroup * kTokenGroup;
-    run_kernel(quantize_vectors<L, Columns, Words, Matrices>, dim3(blocks), 32 * streamed_warps(Columns, Matrices == 2),
+    const int parts = in.norm_or_null ? 1 : quantize_parts(Columns, in.tokens, 100);
+    run_kernel(quantize_vectors<L, Columns, Words, Matrices>, dim3(blocks, unsigned(parts)),
+               32 * streamed_warps(Columns, Matrices == 2),
                streamed_vector_bytes(Words, slices(Columns).full) * slices(Columns).count, vectors.data(), in.x.data(),
                in.norm_or_null, kEpsilon, in.tokens);
   }
@@ -56,6 +60,19 @@ auto tiled_gated_kernel(const TiledGeometry& g) {
                           : tiled_gated_product<L, Columns, Words, 8, 2>;
 }
 
+/// A tiled product's results in the geometry's grid. Launched twice: it leaves the counters as it found them.
+template <class L, int Columns, int Words>
+std::vector<float> tiled_results(const TiledGeometry& g, const Matrix<L>& m, const Inputs& in, int rows) {
+  const Quantized<L, Columns, Words, 1> x(in);
+  const DeviceArray<float> out(size_t(in.tokens * rows)), partial(std::max<size_t>(g.partial_floats, 1));
+  auto* counters = reinterpret_cast<int*>(x.vectors.data() + tiled_counters_offset(Columns, Words, in.tokens));
+  for (int i = 0; i < 2; i++)
+    run_kernel(tiled_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y), unsigned(g.grid_z)),
+               g.threads, g.shared_bytes, out.data(), m.repacked.data(), x.vectors.data(), in.bias.data(),
+               in.residual.data(), rows, in.tokens, g.ring, partial.data(), counters);
+  return out.values();
+}
+
 /// Where the first `expected.size()` results differ: nowhere, -1.
 int first_difference(const std::vector<float>& got, const std::vector<float>& expected) {
   for (size_t i = 0; i < expected.size(); i++)
@@ -63,26 +80,51 @@ int first_difference(const std::vector<float>& got, const std::vector<float>& ex
   return -1;
 }
 
+/// Of each token alone.
+template <class L, int Columns, int Words>
+std::vector<float> streamed_results(const Matrix<L>& m, const Inputs& in, int rows) {
+  const StreamedMatrix shape{L::kBytes256, rows};
+  const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, Words, 3, kSharedLimit);
+  const DeviceArray<float> out(size_t(in.tokens * rows));
+  run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(in.tokens)), s.threads,
+             s.shared_bytes, out.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
+             in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
+  return out.values();
+}
+
 template <class L, int Columns, int Words>
 void expect_streamed_bits(FormatId id, int rows, int tokens, bool normed) {
   SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(tokens) + " tokens");
   const Matrix<L> m(id, rows, Columns, 3);
   const Inputs in(Columns, rows, tokens, normed);
-  const StreamedMatrix shape{L::kBytes256, rows};
-  const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, Words, 3, kSharedLimit);
-  const DeviceArray<float> alone(size_t(tokens * rows));
-  run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(tokens)), s.threads, s.shared_bytes,
-             alone.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
-             in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
-  const Quantized<L, Columns, Words, 1> x(in);
+  const std::vector<float> alone = streamed_results<L, Columns, Words>(m, in, rows);
   for (int multiprocessors : {1, 3}) {
     const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, false, multiprocessors, kSharedLimit);
-    const DeviceArray<float> together(size_t(tokens * rows));
-    run_kernel(tiled_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads,
-               g.shared_bytes, together.data(), m.repacked.data(), x.vectors.data(), in.bias.data(), in.residual.data(),
-               rows, tokens, g.ring);
-    EXPECT_EQ(first_difference(together.values(), alone.values()), -1) << multiprocessors << " multiprocessors";
+    EXPECT_EQ(first_difference(tiled_results<L, Columns, Words>(g, m, in, rows), alone), -1)
+        << multiprocessors << " multiprocessors";
   }
+}
+
+/// In every share of rows and slices that there is.
+template <class L, int Columns>
+void expect_streamed_bits_of_shares(FormatId id, int rows, int tokens) {
+  const Matrix<L> m(id, rows, Columns, 3);
+  const Inputs in(Columns, rows, tokens, false);
+  const std::vector<float> alone = streamed_results<L, Columns, 2>(m, in, rows);
+  const auto problem =
+      tiled_detail::problem(tokens <= 8 ? 8 : 16, Columns, L::kBytes256, rows, tokens, false, 2, 227 * 1024);
+  for (int tiles : {1, 2}) {
+    for (int splits = 1; splits <= slices(Columns).count; splits++) {
+      const TiledGeometry g = tiled_detail::geometry(problem, problem.share(tiles, splits), 2);
+      EXPECT_EQ(g.grid_z, splits);
+      EXPECT_EQ(first_difference(tiled_results<L, Columns, 2>(g, m, in, rows), alone), -1)
+          << tiles << " tiles, " << splits << " splits";
+    }
+  }
+}
+TEST(TiledProduct, HasThemWhereBlocksShareRows) {
+  expect_streamed_bits_of_shares<RepackedQ4_K, 4352>(FormatId::Q4_K, 37, 16);  // five slices, the last one shorter
+  expect_streamed_bits_of_shares<RepackedQ6_K, 2048>(FormatId::Q6_K, 70, 5);
 }
 
 TEST(TiledProduct, HasTheBitsOfEachTokenAlone) {
@@ -148,6 +190,14 @@ TEST(TiledGeometry, FitsASmallMultiprocessorInEveryFormat) {
               << bytes_256 << ", " << columns << ", " << tokens << (gated ? ", gated" : "");
 }
 
+TEST(TiledGeometry, SharesRowsWhereTheyAreFew) {
+  constexpr int kLimit = 227 * 1024;
+  EXPECT_EQ(tiled_geometry(4096, 144, 1024, 16, false, 132, kLimit).grid_z, 4);
+  EXPECT_EQ(tiled_geometry(4096, 210, 128256, 16, false, 132, kLimit).grid_z, 1);
+  EXPECT_EQ(tiled_geometry(4096, 144, 14336, 16, true, 132, kLimit).grid_z, 1);  // gated
+  EXPECT_EQ(tiled_geometry(4096, 144, 1024, 64, false, 132, kLimit).grid_z, 1);  // many tokens
+}
+
 TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
   constexpr int kLimit = 227 * 1024;
   for (int columns : {128, 640, 896, 2048, 4096, 4864, 14336, 28672}) {
@@ -157,6 +207,8 @@ TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
         SCOPED_TRACE(std::to_string(columns) + " x " + std::to_string(rows) + ", " + std::to_string(tokens));
         EXPECT_GE(g.grid_y * g.tokens, tokens);
         EXPECT_LE(g.grid_x, (rows + kTileRows - 1) / kTileRows);
+        EXPECT_LE(g.grid_z, slices(columns).count);
+        EXPECT_TRUE(g.grid_z == 1 || g.grid_x <= kTiledCounters);
         EXPECT_TRUE(has_shared(g, kLimit));
         EXPECT_GE(g.ring, 1);
       }

@@ -212,6 +212,7 @@ TEST(Plan, DamageDoesNotPass) {
           [](Schedule& s) { std::get<StateArg>(launch_of(s, "attention_split").args[2]).state = 99; });
   damaged("without a place", [](Schedule& s) { s.launches[0].args[1] = WeightArg{-1}; });
   damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.x = 0; });
+  damaged("impossible grid", [](Schedule& s) { s.launches[3].grid.z = 0; });
   damaged("impossible block", [](Schedule& s) { s.launches[3].block.x = 33; });
   damaged("overlaps", [](Schedule& s) { s.states[1].offset = s.states[0].offset; });
   damaged("longer than the stride", [](Schedule& s) { s.state_stride = 256; });

@@ -25,9 +25,17 @@ void enqueue_vectors(cudaStream_t stream, const Tokens& t, bool gated) {
   const int shared = streamed_vector_bytes(kWords, slices(Columns).full) * slices(Columns).count;
   const auto kernel = gated ? quantize_vectors<L, Columns, kWords, 2> : quantize_vectors<L, Columns, kWords, 1>;
   BENCH_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(blocks),
+  const int parts = t.norm ? 1 : quantize_parts(Columns, t.count, Chip{}.multiprocessors);
+  BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(parts)),
                                static_cast<unsigned>(32 * streamed_warps(Columns, gated)), static_cast<size_t>(shared),
                                kernel, t.quantized, t.x, t.norm, kEpsilon, t.count));
+}
+
+/// Where blocks that share rows leave their sums: one for all products, since launches follow each other.
+inline float* partial_sums(const TiledGeometry& g) {
+  static const Array<float> sums(4 << 20);
+  if (g.partial_floats > sums.size()) exit(1);
+  return sums.data();
 }
 
 template <class L, int Columns>
@@ -42,9 +50,11 @@ void enqueue_tiled(cudaStream_t stream, const Chip& chip, float* out, const uint
       : g.tiles == 1 ? tiled_product<L, Columns, kWords, 8, 1>
                      : tiled_product<L, Columns, kWords, 8, 2>;
   prepare(kernel, chip.shared_limit);
-  BENCH_CHECK(launch_dependent(stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y)),
-                               static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out,
-                               weights, t.quantized, bias, residual, rows, t.count, g.ring));
+  auto* counters = reinterpret_cast<int*>(t.quantized + tiled_counters_offset(Columns, kWords, t.count));
+  BENCH_CHECK(launch_dependent(
+      stream, dim3(static_cast<unsigned>(g.grid_x), static_cast<unsigned>(g.grid_y), static_cast<unsigned>(g.grid_z)),
+      static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared_bytes), kernel, out, weights, t.quantized, bias,
+      residual, rows, t.count, g.ring, partial_sums(g), counters));
 }
 
 template <class L, int Columns>
