@@ -14,6 +14,10 @@
 //   [windows] sums of the scaled values of each block, in two halves: a core tile of 64 tokens, the eight blocks' first
 //            words and their second
 //   [64] floats: what a result is to be multiplied by, the norm's factor and the scaling's inverse
+//
+// note [parts]
+// Where a matrix has few blocks of rows, several blocks have a part of its columns each, whole slices: to a block its
+// part is a matrix like another. They leave their sums, and the last of them to arrive adds the parts' in their order.
 #pragma once
 #include <cstdint>
 
@@ -26,6 +30,7 @@ constexpr int kChunkColumns = 64;     // of a step
 constexpr int kChunkGroupRows = 64;   // of four warps
 constexpr int kChunkProducers = 128;  // threads that copy
 constexpr int kChunkWindowBlocks = 8;
+constexpr int kChunkCounters = 256;  // of blocks that have parts of the same rows
 constexpr int kChunkTileBytes = 64 * kChunkColumns * 2;
 constexpr int kChunkTokenSumBytes = 16 * 2;
 constexpr int kChunkSumBytes = 64 * kChunkTokenSumBytes;
@@ -54,13 +59,22 @@ LANE_ANYWHERE constexpr WindowBlock window_block(Slices s, int block) {
 LANE_ANYWHERE constexpr int most_splits(int columns) {
   return whole_windows(slices(columns)) && columns >= kChunkWindowBlocks * kBlockColumns ? 4 : 2;
 }
+/// Whether so many blocks can have a part of a row each, note [parts].
+LANE_ANYWHERE constexpr bool chunk_parts_fit(int columns, int parts) {
+  const Slices s = slices(columns);
+  return s.count % parts == 0 && s.full == s.last && s.full % kChunkWindowBlocks == 0;
+}
 /// Bytes of 64 tokens' vectors.
 LANE_ANYWHERE constexpr int chunk_vector_bytes(int columns, int words) {
   return columns / kChunkColumns * words * kChunkTileBytes + chunk_windows(columns) * kChunkSumBytes + 4 * kChunkTokens;
 }
-LANE_ANYWHERE constexpr size_t half_vectors_bytes(int columns, int words, int tokens) {
+/// Of all tokens' vectors; behind them lie kChunkCounters counters.
+LANE_ANYWHERE constexpr size_t chunk_counters_offset(int columns, int words, int tokens) {
   return static_cast<size_t>((tokens + kChunkTokens - 1) / kChunkTokens) *
          static_cast<size_t>(chunk_vector_bytes(columns, words));
+}
+LANE_ANYWHERE constexpr size_t half_vectors_bytes(int columns, int words, int tokens) {
+  return chunk_counters_offset(columns, words, tokens) + 4 * kChunkCounters;
 }
 
 /// What a step's vectors take of shared memory, and behind them their window's sums.
@@ -93,6 +107,7 @@ LANE_ANYWHERE constexpr int chunk_producer_registers(int fours) { return fours =
 struct ChunkGeometry {
   int tokens, groups, splits;  // of a block of threads, template arguments of the kernels; a group is of 64 rows
   int grid_x, grid_y, threads, shared_bytes;
+  int parts = 1;  // the grid's z; of several a template argument, too, note [parts]
 };
 
 struct ChunkMatrix {
@@ -107,6 +122,8 @@ struct ChunkSize {
 constexpr ChunkSize kChunkSizes[] = {
     {128, 2, 1, 850}, {64, 2, 1, 560}, {64, 1, 2, 800}, {32, 2, 2, 820}, {32, 1, 4, 1300}};
 constexpr int kChunkBlockTime = 3000;  // of a block, beside its steps
+constexpr int kChunkJoinTime = 3500;   // of parts
+constexpr int kChunkMostParts = 8;
 
 /// Products of `count` matrices (or one gated product, of the gate) with `tokens` vectors in one launch, in blocks of a
 /// size. A block fills a multiprocessor. Shared memory from a multiple of 1,024 bytes on.
@@ -131,9 +148,20 @@ constexpr ChunkGeometry chunk_geometry_of(const ChunkSize& size, const ChunkMatr
 
 /// What a launch of matrices of so many columns should take, in nanoseconds.
 constexpr int64_t chunk_time(const ChunkSize& size, const ChunkGeometry& g, int columns, int multiprocessors) {
-  const int rounds = (g.grid_x * g.grid_y + multiprocessors - 1) / multiprocessors;
-  const int steps = (columns / kChunkColumns + size.splits - 1) / size.splits;
-  return static_cast<int64_t>(rounds) * (kChunkBlockTime + size.step_time * steps);
+  const int rounds = (g.grid_x * g.grid_y * g.parts + multiprocessors - 1) / multiprocessors;
+  const int steps = (columns / g.parts / kChunkColumns + size.splits - 1) / size.splits;
+  return static_cast<int64_t>(rounds) * (kChunkBlockTime + size.step_time * steps) + (g.parts > 1 ? kChunkJoinTime : 0);
+}
+/// Whether the blocks of one product can have so many parts, all of them at the same time.
+constexpr bool chunk_takes_parts(const ChunkGeometry& g, int columns, int parts, int multiprocessors) {
+  return parts == 1 || (chunk_parts_fit(columns, parts) && g.splits <= most_splits(columns / parts) &&
+                        g.grid_x * g.grid_y * parts <= multiprocessors && g.grid_x * g.grid_y <= kChunkCounters);
+}
+/// Floats that parts leave.
+constexpr size_t chunk_partial_floats(const ChunkGeometry& g) {
+  return g.parts == 1 ? 0
+                      : static_cast<size_t>(g.grid_x * g.grid_y * g.parts) *
+                            static_cast<size_t>(g.tokens * g.groups * kChunkGroupRows);
 }
 
 /// In the blocks that should take the least time.
@@ -142,10 +170,14 @@ constexpr ChunkGeometry chunk_geometry(const ChunkMatrix* matrices, int count, i
   ChunkGeometry best{};
   int64_t least = 0;
   for (const ChunkSize& size : kChunkSizes) {
-    const ChunkGeometry g = chunk_geometry_of(size, matrices, count, tokens, gated, words);
-    const int64_t time = chunk_time(size, g, columns, multiprocessors);
-    if (size.splits > most_splits(columns) || (best.tokens && time >= least)) continue;
-    best = g, least = time;
+    ChunkGeometry g = chunk_geometry_of(size, matrices, count, tokens, gated, words);
+    if (size.splits > most_splits(columns)) continue;
+    for (int parts = 1; parts <= (count > 1 || gated ? 1 : kChunkMostParts); parts++) {
+      g.parts = parts;
+      if (!chunk_takes_parts(g, columns, parts, multiprocessors)) continue;
+      const int64_t time = chunk_time(size, g, columns, multiprocessors);
+      if (!best.tokens || time < least) best = g, least = time;
+    }
   }
   return best;
 }

@@ -98,6 +98,8 @@ struct VectorProducer {
     const WindowBlock last = window_block(S::kSlices, S::kBlocks * step + S::kBlocks - 1);
     const bool sums = S::L::kMinimums && last.at == HalvesWindow<S>(last.window).blocks() - 1;
     constexpr int kTile = S::kTileTokens * kTileRowBytes, kTileSums = S::kTileTokens * kChunkTokenSumBytes;
+    const int part = S::kParts == 1 ? 0 : static_cast<int>(blockIdx.z);
+    const int all_step = part * S::kSteps + step, all_window = part * S::kWindows + last.window;
     const uint8_t* x = task.x + static_cast<int64_t>(first) * S::kVectorBytes;
     CopyBarrier* barrier = ring.full + step % S::kRing;
     if ((threadIdx.x & 31) == 0)
@@ -106,12 +108,13 @@ struct VectorProducer {
       LANE_UNROLL
       for (int word = 0; word < S::kWords; word++)
         bulk_copy_of_warp(shared.vectors(step) + (word * S::kTiles + tile) * kTile,
-                          x + (step * S::kWords + word) * kChunkTileBytes + in_tile * kTileRowBytes, kTile, barrier);
+                          x + (all_step * S::kWords + word) * kChunkTileBytes + in_tile * kTileRowBytes, kTile,
+                          barrier);
       if (sums)
-        bulk_copy_of_warp(
-            shared.sums(step) + tile * kTileSums,
-            x + S::kSteps * S::kWords * kChunkTileBytes + last.window * kChunkSumBytes + in_tile * kChunkTokenSumBytes,
-            kTileSums, barrier);
+        bulk_copy_of_warp(shared.sums(step) + tile * kTileSums,
+                          x + S::kParts * S::kSteps * S::kWords * kChunkTileBytes + all_window * kChunkSumBytes +
+                              in_tile * kChunkTokenSumBytes,
+                          kTileSums, barrier);
     }
   }
   __device__ __forceinline__ void run() const {

@@ -2,6 +2,10 @@
 //
 //   chunk_product<L, Columns, Words, Tokens, Groups, Splits>(out, weights, x, bias, residual, rows, tokens)
 //       out[t][r] = sum_c W[r][c] n(x[t])[c] + bias[r] + residual[t][r]               out, residual: [tokens][rows]
+//   chunk_part_product<L, Columns, Words, Tokens, Groups, Splits, Parts>(out, weights, x, bias, residual, rows, tokens,
+//                                                                        partial, arrived)
+//       the same in a grid Parts deep, note [parts]; partial: chunk_partial_floats; arrived: the vectors' counters,
+//       zero; a launch leaves zeros
 //   chunk_products<L0, L1, L2, Columns, Words, Tokens, Groups, Splits>(
 //       out0, out1, out2, weights0, weights1, weights2, x, bias0, bias1, bias2, rows0, rows1, rows2, tokens)
 //       up to three such products of the same vectors; of one that is not there, rows are 0
@@ -23,6 +27,7 @@
 // weights never lie in shared memory, whose bandwidth bounds such a product. Weights need no vector, so they are copied
 // before the launch's producer has ended.
 #pragma once
+#include "base/arrive.cuh"
 #include "base/group_barrier.cuh"
 #include "ops/chunk_consumer.cuh"
 #include "ops/chunk_producers.cuh"
@@ -46,6 +51,37 @@ __device__ __forceinline__ void join_splits(float (&sums)[S::kSums], float* scra
     LANE_UNROLL
     for (int other = 0; other < S::kSplits - 1; other++) sums[i] += scratch[(other * S::kSums + i) * kThreads + thread];
   }
+}
+
+/// Leaves this part's sums to the last block of the same rows and tokens to arrive; there they become the sums of all
+/// parts, in the parts' order. Whether this is that block. By the threads that multiply.
+template <class S>
+__device__ __forceinline__ bool join_parts(const HalvesTask& task, float (&sums)[S::kSums], int split) {
+  constexpr int kThreads = S::kConsumers / S::kSplits;
+  __shared__ bool last;
+  const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
+  const auto part = [&](int i) {
+    return task.partial + static_cast<int64_t>(block * S::kParts + i) * (S::kSums * kThreads) +
+           static_cast<int>(threadIdx.x) % kThreads;
+  };
+  float* own = part(static_cast<int>(blockIdx.z));
+  LANE_UNROLL
+  for (int i = 0; i < S::kSums; i++)
+    if (split == 0) own[i * kThreads] = sums[i];
+  group_barrier<S::kConsumers>(0);
+  if (threadIdx.x == 0) {
+    last = arrive(task.arrived + block) == S::kParts - 1;
+    if (last) task.arrived[block] = 0;
+  }
+  group_barrier<S::kConsumers>(0);
+  if (!last || split) return false;
+  LANE_UNROLL
+  for (int i = 0; i < S::kSums; i++) {
+    sums[i] = 0;
+    LANE_UNROLL
+    for (int p = 0; p < S::kParts; p++) sums[i] += __ldcg(part(p) + i * kThreads);
+  }
+  return true;
 }
 
 /// Where a lane's sum `i` belongs.
@@ -99,7 +135,8 @@ __device__ __forceinline__ void consume_chunk(const HalvesTask& task, const Stre
   consumer.run();
   if (S::kSplits > 1) join_splits<S>(consumer.sums, reinterpret_cast<float*>(shared.base), consumer.split);
   await_producer();
-  if (consumer.split == 0) store_halves<S>(task, result, consumer.sums, tile_row);
+  const bool has_all = S::kParts > 1 ? join_parts<S>(task, consumer.sums, consumer.split) : consumer.split == 0;
+  if (has_all) store_halves<S>(task, result, consumer.sums, tile_row);
 }
 
 template <class S>
@@ -127,7 +164,7 @@ __device__ __forceinline__ void chunk_block(const HalvesTask& task, const Stream
       await_producer();
       VectorProducer<S>{task, shared, steps}.run();
     }
-    for (int i = 0; S::kSplits > 1 && i < 2; i++) skip_group_barrier();
+    for (int i = 0; i < (S::kSplits > 1 ? 2 : 0) + (S::kParts > 1 ? 2 : 0); i++) skip_group_barrier();
   }
 }
 
@@ -139,6 +176,19 @@ __global__ __launch_bounds__(chunk_threads(Groups, Splits),
   using S = HalvesShape<L, Columns, Words, Tokens, Groups, Splits, 1>;
   const int first_row = static_cast<int>(blockIdx.y) * S::kRows;
   chunk_block<S>({{weights, weights}, x, rows, tokens, first_row}, {out, bias, residual, 0});
+}
+
+template <class L, int Columns, int Words, int Tokens, int Groups, int Splits, int Parts>
+__global__ __launch_bounds__(chunk_threads(Groups, Splits),
+                             1) void chunk_part_product(float* out, const uint8_t* weights, const uint8_t* x,
+                                                        const float* bias, const float* residual, int rows, int tokens,
+                                                        float* partial, int* arrived) {
+  admit_consumer();
+  using S = HalvesShape<L, Columns, Words, Tokens, Groups, Splits, 1, Parts>;
+  const uint8_t* part = weights + slice_offset(L::kBytes256, static_cast<size_t>(rows), S::kSlices,
+                                               static_cast<int>(blockIdx.z) * S::kSlices.count);
+  const int first_row = static_cast<int>(blockIdx.y) * S::kRows;
+  chunk_block<S>({{part, part}, x, rows, tokens, first_row, partial, arrived}, {out, bias, residual, 0});
 }
 
 template <class L, int Columns, int Words, int Tokens, int Groups, int Splits>

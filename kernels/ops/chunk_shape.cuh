@@ -7,10 +7,15 @@
 
 namespace LANE_NAMESPACE {
 
-template <class Layout, int ColumnCount, int WordCount, int TokenCount, int GroupCount, int SplitCount, int MatrixCount>
+/// Columns: of a part, of which a matrix has kParts, note [parts].
+template <class Layout, int ColumnCount, int WordCount, int TokenCount, int GroupCount, int SplitCount, int MatrixCount,
+          int PartCount = 1>
 struct HalvesShape {
   using L = Layout;
-  static constexpr int kColumns = ColumnCount, kWords = WordCount, kTokens = TokenCount, kGroups = GroupCount;
+  static constexpr int kParts = PartCount, kAllColumns = ColumnCount;
+  static constexpr int kColumns = ColumnCount / PartCount, kWords = WordCount, kTokens = TokenCount,
+                       kGroups = GroupCount;
+  static_assert(kParts == 1 || chunk_parts_fit(kAllColumns, kParts));
   static constexpr int kSplits = SplitCount, kMatrices = MatrixCount;
   static constexpr int kSums = kTokens / 2;
   static constexpr int kTileTokens = kTokens < kChunkTokens ? kTokens : kChunkTokens, kTiles = kTokens / kTileTokens;
@@ -28,13 +33,15 @@ struct HalvesShape {
   static constexpr int kRing = chunk_ring(kWords, kTokens, kGroups, L::kBytes256);
   static constexpr int kWindowSlots = chunk_window_slots(kTokens, kGroups);
   static constexpr int kRowStride = chunk_row_stride(L::kBytes256);
-  static constexpr int kVectorBytes = chunk_vector_bytes(kColumns, kWords);
+  static constexpr int kVectorBytes = chunk_vector_bytes(kAllColumns, kWords);
 };
 
 struct HalvesTask {
   const uint8_t* matrices[2];
   const uint8_t* x;
   int rows, tokens, first_row;  // the last: the block's
+  float* partial = nullptr;     // [blocks of threads][parts][sums][threads], of several parts
+  int* arrived = nullptr;
 };
 
 /// A tile row of a block of threads: of a gated product's sixteen rows, eight are the gate's and eight the up matrix's,

@@ -102,6 +102,8 @@ __global__ __launch_bounds__(kHalfVectorsThreads) void half_vectors(uint8_t* out
     if (quad < kQuads) store_quad<Words>(base, row, quad, scaled);
     if (quad % 8 == 0 && quad < kQuads) store_sum<Columns>(sums, row, quad / 8, sum);
   }
+  static_assert(kHalfVectorsThreads == kChunkCounters);
+  if (token == 0) reinterpret_cast<int*>(out + chunk_counters_offset(Columns, Words, tokens))[thread] = 0;
   if (thread) return;
   const float factor = norm ? rsqrtf(fmaf(all.squares, 1.f / Columns, epsilon)) : 1.f;
   auto* factors = reinterpret_cast<float*>(base + chunk_vector_bytes(Columns, Words)) - kChunkTokens;

@@ -97,6 +97,9 @@ constexpr std::array kKernels = {
     Kernel{"chunk_product", "ops/chunk_product.cuh",
            "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
            "int tokens"},
+    Kernel{"chunk_part_product", "ops/chunk_product.cuh",
+           "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
+           "int tokens, float* partial, int* arrived"},
     Kernel{"chunk_products", "ops/chunk_product.cuh",
            "float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* "
            "weights2, const uint8_t* x, const float* bias0, const float* bias1, const float* bias2, int rows0, int "

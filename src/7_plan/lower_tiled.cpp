@@ -17,7 +17,7 @@ namespace kernels = LANE_NAMESPACE;
 // and 64 tokens each, with up to 32 tokens than one for three.
 constexpr int kLeastChunkTokens = 32;
 bool fills(const kernels::ChunkGeometry& g, int tokens, const Chip& chip) {
-  const int work = g.grid_x * g.tokens * g.grid_y * g.groups / kernels::kChunkTokens;
+  const int work = g.grid_x * g.tokens * g.grid_y * g.groups * (tokens > 32 ? 1 : g.parts) / kernels::kChunkTokens;
   return tokens > 32 ? 5 * work >= 2 * chip.multiprocessors : 3 * work >= chip.multiprocessors;
 }
 constexpr size_t kMostTogether = 3;       // matrices of a launch
@@ -48,7 +48,8 @@ struct Geometry {
   std::vector<int> template_arguments;  // behind columns and words
   std::vector<Arg> arguments;           // behind rows and tokens
   bool fits;
-  size_t partial_floats = 0;  // tiled_product's
+  size_t partial_floats;  // what blocks that share rows leave
+  int parts = 1;          // of a chunk's product
 };
 using Products = std::vector<Problem>;  // of the same vectors
 
@@ -76,13 +77,17 @@ Geometry chunk(const Products& products) {
   const kernels::ChunkGeometry g = kernels::chunk_geometry(matrices.data(), int(matrices.size()), p.columns, p.tokens,
                                                            p.gated, p.words, p.chip.multiprocessors);
   const bool computes = p.chip.wgmma || p.chip.capability == 0;  // the host chip has a portable body
+  std::vector<int> template_arguments = {g.tokens, g.groups, g.splits};
+  if (g.parts > 1) template_arguments.push_back(g.parts);
   return {
-      dim(g.grid_x, g.grid_y),
+      dim(g.grid_x, g.grid_y, g.parts),
       g.threads,
       g.shared_bytes,
-      {g.tokens, g.groups, g.splits},
+      template_arguments,
       {},
-      products.size() <= kMostTogether && computes && has_shared(g, p.chip.shared_bytes) && fills(g, p.tokens, p.chip)};
+      products.size() <= kMostTogether && computes && has_shared(g, p.chip.shared_bytes) && fills(g, p.tokens, p.chip),
+      kernels::chunk_partial_floats(g),
+      g.parts};
 }
 
 Lowering::VectorsOf quantized_vectors(const Problem& p) {
@@ -105,16 +110,19 @@ Lowering::VectorsOf half_vectors(const Problem& p) {
 
 struct Family {
   std::string_view product, products, gated;  // products: of several matrices in one launch; empty: it has none
+  std::string_view part_product;              // of several parts
   Lowering::VectorsOf (*vectors)(const Problem&);
   Geometry (*geometry)(const Products&);
   int least_tokens;
-  bool decode_bits;  // a batch wants them
-  bool splits;       // blocks of a product may share rows
+  bool decode_bits;                                               // a batch wants them
+  size_t (*counters_offset)(int columns, int words, int tokens);  // of the vectors' counters
 };
 // The first that fits is taken.
 constexpr Family kFamilies[] = {
-    {"chunk_product", "chunk_products", "chunk_gated_product", half_vectors, chunk, kLeastChunkTokens, false, false},
-    {"tiled_product", "", "tiled_gated_product", quantized_vectors, tiled, 2, true, true},
+    {"chunk_product", "chunk_products", "chunk_gated_product", "chunk_part_product", half_vectors, chunk,
+     kLeastChunkTokens, false, kernels::chunk_counters_offset},
+    {"tiled_product", "", "tiled_gated_product", "tiled_product", quantized_vectors, tiled, 2, true,
+     kernels::tiled_counters_offset},
 };
 
 /// Null where no family takes the products.
@@ -127,14 +135,14 @@ const Family* family(const Lowering& to, const Products& products) {
   return nullptr;
 }
 
-/// What a tiled product takes behind its ring: where blocks that share rows leave their sums, and who counts them.
-std::vector<Arg> partial_sums(Lowering& to, const StepOp& product, const Problem& p, const Arg& vectors,
+/// A product's last arguments: where blocks that share rows leave their sums, and who counts them.
+std::vector<Arg> partial_sums(Lowering& to, const StepOp& product, size_t counters_offset, const Arg& vectors,
                               size_t floats) {
   if (!floats) return {NullArg{}, NullArg{}};
   const std::string& name = to.step().arrays[size_t(product.result.index)].name;
   const int sums = to.scratch(name + ".sums", int64_t(floats * sizeof(float)));
   BufferArg counters = std::get<BufferArg>(vectors);
-  counters.byte_offset = kernels::tiled_counters_offset(p.columns, p.words, p.tokens);
+  counters.byte_offset = counters_offset;
   counters.access = Access::ReadWrite;
   return {Lowering::whole(sums, Access::Write), counters};
 }
@@ -150,8 +158,10 @@ void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, con
   const auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
   args.push_back(vectors);
   add(after_vectors), add({int64_t(p.rows), int64_t(p.tokens)}), add(g.arguments);
-  if (f.splits && !gated) add(partial_sums(to, product, p, vectors, g.partial_floats));
-  Launch& made = to.launch(around, gated ? f.gated : f.product, g.grid, dim(g.threads), std::move(args));
+  const std::string_view name = gated ? f.gated : g.parts > 1 ? f.part_product : f.product;
+  if (name == f.part_product)
+    add(partial_sums(to, product, f.counters_offset(p.columns, p.words, p.tokens), vectors, g.partial_floats));
+  Launch& made = to.launch(around, name, g.grid, dim(g.threads), std::move(args));
   made.template_arguments = {std::string(p.repacked->name), std::to_string(p.columns), std::to_string(p.words)};
   for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
   made.includes = {std::string(p.repacked->file)};

@@ -96,6 +96,41 @@ void expect_products_of_size() {
   expect_products<RepackedQ8_0, 896, 2, Size>(FormatId::Q8_0, 130, 33, true);
 }
 
+/// In a grid several parts deep, launched twice: it leaves the counters as it found them.
+template <class L, int Columns, int Parts, int Size>
+void expect_parts(FormatId id, int rows, int tokens) {
+  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(Parts) + " parts, size " + std::to_string(Size));
+  const Matrix<L> m(id, rows, Columns, 3);
+  const Inputs<Columns, 2> in(tokens, true);
+  const DeviceArray<float> residual(random_floats(size_t(tokens * rows), 7)), out(size_t(tokens * rows));
+  const ChunkMatrix shape{rows, L::kBytes256};
+  constexpr ChunkSize kSize = kChunkSizes[Size];
+  ChunkGeometry g = chunk_geometry_of(kSize, &shape, 1, tokens, false, 2);
+  g.parts = Parts;
+  ASSERT_TRUE(chunk_takes_parts(g, Columns, Parts, 132));
+  const DeviceArray<float> partial(chunk_partial_floats(g));
+  auto* counters = reinterpret_cast<int*>(in.halves.data() + chunk_counters_offset(Columns, 2, tokens));
+  const float* none = nullptr;
+  for (int i = 0; i < 2; i++)
+    run_kernel(chunk_part_product<L, Columns, 2, kSize.tokens, kSize.groups, kSize.splits, Parts>,
+               dim3(unsigned(g.grid_x), unsigned(g.grid_y), unsigned(Parts)), g.threads, g.shared_bytes, out.data(),
+               m.repacked.data(), in.halves.data(), none, residual.data(), rows, tokens, partial.data(), counters);
+  const std::vector<float> got = out.values(), r = residual.values();
+  Errors errors;
+  for (int t = 0; t < tokens; t++) {
+    std::vector<double> expected = m.times(in.exact(t));
+    for (int row = 0; row < rows; row++) expected[size_t(row)] += double(r[size_t(t * rows + row)]);
+    errors.add(expected, &got[size_t(t * rows)]);
+  }
+  EXPECT_LE(errors.worst, kBound<2>);
+}
+
+TEST(ChunkProduct, IsTheSumInDoubleOfParts) {
+  expect_parts<RepackedQ4_K, 2048, 2, 3>(FormatId::Q4_K, 70, 33);
+  expect_parts<RepackedQ4_K, 3072, 3, 1>(FormatId::Q4_K, 130, 66);
+  expect_parts<RepackedQ6_K, 2048, 2, 4>(FormatId::Q6_K, 33, 20);
+}
+
 TEST(ChunkProduct, IsTheSumInDoubleInBlocksOfEachSize) {
   expect_products_of_size<0>();
   expect_products_of_size<1>();
@@ -193,6 +228,15 @@ TEST(ChunkProduct, TakesThreeMatrices) {
   expect_three<4>(0);
 }
 
+TEST(ChunkGeometry, HasPartsWhereBlocksOfRowsAreFew) {
+  const ChunkMatrix shape{4096, 144};
+  EXPECT_GT(chunk_geometry(&shape, 1, 14336, 32, false, 2, 132).parts, 1);
+  EXPECT_EQ(chunk_geometry(&shape, 1, 14336, 32, true, 2, 132).parts, 1);
+  EXPECT_EQ(chunk_geometry(&shape, 1, 14336, 512, false, 2, 132).parts, 1);
+  EXPECT_EQ(chunk_geometry(&shape, 1, 896, 32, false, 2, 132).parts, 1);  // one slice
+  EXPECT_FALSE(chunk_parts_fit(4864, 5));                                 // its last slice is shorter
+}
+
 TEST(ChunkGeometry, CoversRowsAndTokensAndFitsTheChip) {
   for (const bool gated : {false, true}) {
     for (const auto& [words, bytes] : {std::pair(1, 144), std::pair(2, 144), std::pair(2, 272)}) {
@@ -229,7 +273,7 @@ TEST(ChunkGeometry, TakesLessTimeThanOtherSizesAndAStepForEachSplit) {
       ASSERT_NE(chosen, std::end(kChunkSizes));
       for (const ChunkSize& size : kChunkSizes) {
         const bool can = size.splits <= most_splits(columns);
-        EXPECT_TRUE(!can || time(*chosen) <= time(size));
+        EXPECT_TRUE(!can || chunk_time(*chosen, best, columns, 132) <= time(size));
       }
     }
   }
