@@ -101,6 +101,14 @@ struct Launch {
   std::vector<int> ops;   // indices of the graph's ops it computes: for listings
 };
 
+/// A fusion rule in one schedule: how often it applied, how many launches are saved so, and how many bytes of arrays
+/// that launches do not write and read.
+struct Fired {
+  std::string rule;
+  int times = 0;
+  int64_t launches = 0, bytes = 0;
+};
+
 struct Schedule {
   FormKind kind = FormKind::Decode;
   int64_t sequences = 1, rows_per_sequence = 1;
@@ -110,7 +118,7 @@ struct Schedule {
   std::vector<Launch> launches;
   std::vector<int> layer_launches;  // how many of the launches compute a layer's values
   int64_t logit_rows = 1, vocabulary = 0;
-  std::vector<std::pair<std::string, int>> fired;  // fusion rule, how often
+  std::vector<Fired> fired;
 };
 
 /// Every fusion rule with its pattern, its kernel and what it saves, and how often it fired in each of the schedules.

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "7_plan/activations.h"
 #include "7_plan/rules.h"
+#include "7_plan/streamed.h"
 #include "lane/error.h"
 
 namespace lane {
@@ -92,6 +95,41 @@ void drop_unwritten_arrays(Step& step) {
     if (!written[i]) step.arrays[i].kind = StepArray::Kind::Inner;
 }
 
+/// What a rule may save: launches, and bytes of arrays that they read and write.
+struct Cost {
+  int64_t launches = 0, bytes = 0;
+};
+
+/// A quantized product whose blocks do not quantize by themselves has a launch for that, the first of an array's: what
+/// it adds.
+Cost quantization_cost(const StepOp& product, const Weights& weights, const Options& options,
+                       std::set<int>& quantized) {
+  const bool of_matrix = product.kind == OpKind::MatrixProduct && product.fused == Fused::None;
+  if (!of_matrix || product.parts.prepares || product.operands.empty()) return {};
+  const Ref &w = product.operands[0], &x = product.operands.back();
+  if (w.kind != Ref::Kind::Weight || x.kind != Ref::Kind::Array || is_streamed(weights, product)) return {};
+  const ActivationKind kind = activation_kind(options, *weights.placements[size_t(w.index)].format);
+  if (kind == ActivationKind::Floats || !quantized.insert(x.index).second) return {};
+  return {1, 2 * prepared_bytes(kind, x.shape)};
+}
+
+Cost cost_of(const Step& step, const Weights& weights, const Options& options) {
+  Cost cost;
+  std::set<int> quantized;
+  const auto bytes = [](const std::vector<Ref>& refs) {
+    int64_t sum = 0;
+    for (const Ref& ref : refs)
+      if (ref.kind == Ref::Kind::Array) sum += ref.shape.elements() * int64_t(sizeof(float));
+    return sum;
+  };
+  for (const StepOp& op : step.ops) {
+    const Cost extra = quantization_cost(op, weights, options, quantized);
+    cost.launches += 1 + extra.launches;
+    cost.bytes += bytes(op.reads()) + bytes(op.writes()) + extra.bytes;
+  }
+  return cost;
+}
+
 void check_names(std::string_view option, const std::vector<std::string>& given,
                  const std::vector<std::string>& known) {
   std::string accepted;
@@ -116,19 +154,19 @@ void check_rule_names(const Options& options) {
   check_names("--fuse", options.fuse, asked);
 }
 
-Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
-          std::vector<std::pair<std::string, int>>& fired) {
+Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip, std::vector<Fired>& fired) {
   for (const Rule& rule : rules()) {
     if (held(rule, options)) continue;
     const std::vector<PatternNode> pattern = parse_pattern(rule.pattern);
+    const Cost before = cost_of(step, weights, options);
     int from = 0, times = 0;
     while (apply_once(step, rule, pattern, weights, options, chip, from)) times++;
     if (times == 0) continue;
-    const auto known = std::find_if(fired.begin(), fired.end(), [&](const auto& f) { return f.first == rule.name; });
-    if (known == fired.end())
-      fired.emplace_back(rule.name, times);
-    else
-      known->second += times;
+    const Cost after = cost_of(step, weights, options);
+    auto known = std::find_if(fired.begin(), fired.end(), [&](const Fired& f) { return f.rule == rule.name; });
+    if (known == fired.end()) known = fired.insert(fired.end(), Fired{std::string(rule.name), 0, 0, 0});
+    known->times += times;
+    known->launches += before.launches - after.launches, known->bytes += before.bytes - after.bytes;
   }
   drop_unwritten_arrays(step);
   return step;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 #include <string>
 
@@ -6,13 +7,17 @@
 namespace lane {
 namespace {
 
-/// The layer whose value the op makes, by the value's name, or -1: what looks a token up belongs to none.
+/// The layer that the op belongs to, or -1: the first one in the names of its values, where its result is a layer's. So
+/// a layer's last sum, which bears the next one's number, is its own. What looks a token up belongs to none.
 int layer_of(const StepGraph& graph, const Op& op) {
-  if (op.kind == OpKind::RowLookup) return -1;
-  return layer_of_name(split_sequence(graph.value(op.result).name).first);
+  const auto named = [&](ValueId id) { return layer_of_name(split_sequence(graph.value(id).name).first); };
+  int layer = op.kind == OpKind::RowLookup ? -1 : named(op.result);
+  for (const ValueId operand : op.operands)
+    if (layer >= 0 && operand >= 0 && named(operand) >= 0) layer = std::min(layer, named(operand));
+  return layer;
 }
 
-/// The first of the layers that a launch's ops belong to: a layer's last sum bears the next one's number.
+/// The first of the layers that a launch's ops belong to.
 int layer_of(const StepGraph& graph, const Launch& launch) {
   int first = -1;
   for (const int op : launch.ops) {

@@ -74,7 +74,7 @@ std::string to_text(const Schedule& schedule, const Weights& weights) {
                                  schedule.sequences, schedule.rows_per_sequence, schedule.launches.size(),
                                  schedule.logit_rows, schedule.vocabulary);
   if (!schedule.layer_launches.empty()) text += fmt::format("launches: {}\n", layers_text(schedule.layer_launches));
-  for (const auto& [rule, times] : schedule.fired) text += fmt::format("rule {}: {} times\n", rule, times);
+  for (const Fired& f : schedule.fired) text += fmt::format("rule {}: {} times\n", f.rule, f.times);
   for (const State& s : schedule.states)
     text += fmt::format("state {}: {} {}, {} bytes at {}\n", s.name, to_text(s.shape), s.type, s.bytes, s.offset);
   text += fmt::format("state of a sequence: {} bytes\n", schedule.state_stride);

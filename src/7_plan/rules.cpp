@@ -23,8 +23,10 @@ std::string form_name(const Schedule& s) {
 std::string fired_text(std::string_view rule, const std::vector<const Schedule*>& schedules) {
   std::string text;
   for (const Schedule* s : schedules)
-    for (const auto& [name, times] : s->fired)
-      if (name == rule) text += fmt::format("  fired {} times in {}\n", times, form_name(*s));
+    for (const Fired& f : s->fired)
+      if (f.rule == rule)
+        text +=
+            fmt::format("  fired {} times in {}: {} launches, {} bytes\n", f.times, form_name(*s), f.launches, f.bytes);
   return text.empty() ? "  fired nowhere\n" : text;
 }
 

@@ -38,8 +38,7 @@ std::span<const Rule> recurrent_rules();
 /// Throws UsageError where the options hold a rule that does not exist, or ask for one that is not to be asked for.
 void check_rule_names(const Options& options);
 
-/// Applies every rule that is not held, each as often as it matches; counts go to `fired`.
-Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip,
-          std::vector<std::pair<std::string, int>>& fired);
+/// Applies every rule that is not held, each as often as it matches; what that saves goes to `fired`.
+Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip, std::vector<Fired>& fired);
 
 }  // namespace lane

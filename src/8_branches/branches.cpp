@@ -14,6 +14,15 @@ namespace {
 /// Streams of one captured step. More than this many independent launches of a step are rare, and each fork costs an
 /// event.
 constexpr int kMaxStreams = 4;
+/// Threads that keep a multiprocessor busy.
+constexpr int64_t kBusyThreads = 1024;
+
+/// Whether the launch leaves multiprocessors, or room on them, to one that runs beside it. Else a fork is an event for
+/// nothing.
+bool leaves_room(const Launch& launch, const Chip& chip) {
+  const int64_t blocks = int64_t(launch.grid.x) * launch.grid.y * launch.grid.z;
+  return blocks * launch.block.x < chip.multiprocessors * kBusyThreads;
+}
 
 /// A thing that launches touch: what it is and which one.
 using Thing = std::pair<Touch::What, int>;
@@ -56,9 +65,10 @@ class Forker {
  public:
   explicit Forker(size_t launches) { branches_.after.resize(launches); }
 
-  void place(const std::vector<int>& needs) {
+  /// may_fork: it may begin a stream of its own.
+  void place(const std::vector<int>& needs, bool may_fork) {
     const int i = int(branches_.stream.size());
-    const int stream = choose(needs);
+    const int stream = choose(needs, may_fork);
     branches_.stream.push_back(stream);
     std::vector<int> seen = stream < int(tail_.size()) && tail_[size_t(stream)] >= 0
                                 ? last_[size_t(tail_[size_t(stream)])]
@@ -88,8 +98,8 @@ class Forker {
 
   /// A launch without needs starts on the main stream: a captured stream must begin with a fork from it. Else behind
   /// the latest launch it needs, if that one is last on its stream; else on a stream whose work it waits for anyway;
-  /// else on a new one.
-  int choose(const std::vector<int>& needs) const {
+  /// else on a new one, where it may.
+  int choose(const std::vector<int>& needs, bool may_fork) const {
     if (needs.empty()) return 0;
     for (auto need = needs.rbegin(); need != needs.rend(); ++need) {
       const int stream = branches_.stream[size_t(*need)];
@@ -100,7 +110,7 @@ class Forker {
     for (size_t s = 0; s < tail_.size(); ++s) {
       if (seen[s] >= tail_[s]) return int(s);
     }
-    return tail_.size() < size_t(kMaxStreams) ? int(tail_.size()) : 0;
+    return may_fork && tail_.size() < size_t(kMaxStreams) ? int(tail_.size()) : 0;
   }
 
   Branches branches_;
@@ -155,7 +165,8 @@ Branches branch(const Schedule& schedule, const Options& options, const Chip& ch
     return straight;
   }
   Forker forker(schedule.launches.size());
-  for (const std::vector<int>& needs : dependences(schedule)) forker.place(needs);
+  const std::vector<std::vector<int>> needs = dependences(schedule);
+  for (size_t i = 0; i < needs.size(); ++i) forker.place(needs[i], leaves_room(schedule.launches[i], chip));
   return forker.take();
 }
 
