@@ -18,7 +18,7 @@ struct Chip {
   int64_t bandwidth;              // bytes a second
   bool bulk_copy = false;         // cp.async.bulk and mbarriers
   bool dependent_launch = false;  // programmatic dependent launch
-  bool int8_mma = false;          // mma.m16n8k32 on int8
+  bool int8_mma = false;          // mma.sync on int8
   bool bf16_mma = false;          // mma.m16n8k16 on bf16 and f16, asynchronous copies of 16 bytes
   bool wgmma = false;             // warpgroup mma
 };

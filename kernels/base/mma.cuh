@@ -1,4 +1,5 @@
-// Products of small matrices by a whole warp, on tensor cores (capability 8.0 and up) or by shuffles.
+// Products of small matrices by a whole warp, on tensor cores (of bytes from capability 7.5 on, of halves from 8.0 on)
+// or by shuffles.
 //
 // note [fragments of mma]
 // Lane 4 g + c holds, of a 16 x 16 A: rows g and g + 8, columns 2c, 2c + 1, 2c + 8 and 2c + 9; of a 16 x 8 B: the same
@@ -43,6 +44,16 @@ __device__ __forceinline__ void mma_half(float (&c)[4], const uint4& a, uint32_t
 #endif
 }
 
+// Turing's tensor cores take eight rows of A and 16 columns of bytes at a time.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define LANE_EIGHT_ROW_MMA
+/// Half of the first mma_int8 below: rows g, or rows g + 8.
+__device__ __forceinline__ void mma_int8_rows(int& c0, int& c1, uint32_t a, uint32_t b) {
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+r"(c0), "+r"(c1)
+      : "r"(a), "r"(b));
+}
+#endif
 #if !defined(__CUDACC__)
 /// Out of line: sixteen shuffles at every product would be slow to compile.
 __attribute__((noinline)) inline void portable_mma_int8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
@@ -61,7 +72,10 @@ __attribute__((noinline)) inline void portable_mma_int8(int (&c)[4], uint32_t a0
 /// c += a b: signed bytes, four a word, sums in exact integers; a is 16 x 16, b 16 x 8. a: (g, 4c), (g + 8, 4c), four
 /// columns each; b: rows 4c, four; c as in mma_half.
 __device__ __forceinline__ void mma_int8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-#if defined(__CUDACC__)
+#if defined(LANE_EIGHT_ROW_MMA)
+  mma_int8_rows(c[0], c[1], a0, b);
+  mma_int8_rows(c[2], c[3], a1, b);
+#elif defined(__CUDACC__)
   asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a0), "r"(a1), "r"(b));
@@ -72,7 +86,7 @@ __device__ __forceinline__ void mma_int8(int (&c)[4], uint32_t a0, uint32_t a1, 
 /// The same with twice the columns, 16 x 32 and 32 x 8. a: (g, 4c), (g + 8, 4c), (g, 4c + 16), (g + 8, 4c + 16); b:
 /// rows 4c, 4c + 16.
 __device__ __forceinline__ void mma_int8(int (&c)[4], const uint4& a, uint32_t b0, uint32_t b1) {
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(LANE_EIGHT_ROW_MMA)
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));

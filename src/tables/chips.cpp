@@ -12,7 +12,6 @@ constexpr int64_t kMiB = 1 << 20;
 // Each row is of one common card, named beside it; docs/chips.md names the sources. Memory and bandwidth are the data
 // sheet's, in decimal units.
 constexpr std::array kChips = {
-    // Turing's tensor cores lack mma.m16n8k32, which `int8_mma` stands for.
     Chip{.name = "sm_75",  // T4
          .gencode = "arch=compute_75,code=sm_75",
          .capability = 75,
@@ -20,7 +19,8 @@ constexpr std::array kChips = {
          .shared_bytes = 64 * kKiB,
          .l2_bytes = 4 * kMiB,
          .memory_bytes = 16 * kGB,
-         .bandwidth = 320 * kGB},
+         .bandwidth = 320 * kGB,
+         .int8_mma = true},
     Chip{.name = "sm_80",  // A100 80GB SXM
          .gencode = "arch=compute_80,code=sm_80",
          .capability = 80,
