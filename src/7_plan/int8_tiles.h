@@ -14,6 +14,7 @@ inline bool on_int8_tiles(const Lowering& to, const StepOp& product, int64_t tok
 }
 
 void lower_int8_product(Lowering& to, const StepOp& op);
+void lower_int8_head_product(Lowering& to, const StepOp& op);
 void lower_int8_gated_product(Lowering& to, const StepOp& op);
 
 /// An expert's choices by groups: what lower_experts.cpp knows of them.

@@ -236,6 +236,8 @@ constexpr std::array kKernels = {
         "float* out, const uint8_t* gate_weights, const uint8_t* up_weights, const float* gate_bias, const float* "
         "up_bias, const uint8_t* x, const int* order, const int* expert, const int* first, float limit, float slope, "
         "int choices, int rows, int columns, int words, int x_rows, int part"},
+    Kernel{"mma_int8_head_product", "ops/mma_int8_product.cuh",
+           "float* out, const uint8_t* w, const uint8_t* x, int heads, int rows, int columns, int tokens"},
     Kernel{"grouped_mma_int8_product", "fused/grouped_mma_int8.cuh",
            "float* out, const uint8_t* w, const float* bias, const uint8_t* x, const int* order, const int* expert, "
            "const int* first, int choices, int rows, int columns, int x_rows"},

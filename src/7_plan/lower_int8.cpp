@@ -58,6 +58,17 @@ void lower_int8_product(Lowering& to, const StepOp& op) {
   specialize(to, launch, {m.format}, "", x.shape.rows);
 }
 
+void lower_int8_head_product(Lowering& to, const StepOp& op) {
+  const Matrix m = matrix_of(to, op);
+  const Ref &w = op.operands[0], &x = op.operands[1];
+  const Arg activations = to.activations(op, x, w.shape.columns, *m.format);
+  const Dim3 grid = grid_of(m.rows, x.shape.rows);
+  Launch& launch =
+      to.launch(op, "mma_int8_head_product", dim(int64_t(grid.x) * w.shape.experts, grid.y), dim(kernels::kInt8Threads),
+                {m.out, m.weights, activations, w.shape.experts, m.rows, w.shape.columns, x.shape.rows});
+  specialize(to, launch, {m.format}, "", x.shape.rows);
+}
+
 void lower_int8_gated_product(Lowering& to, const StepOp& op) {
   const Matrix gate = matrix_of(to, op.members[0]), up = matrix_of(to, op.members[1]);
   const Ref& x = op.operands[0];

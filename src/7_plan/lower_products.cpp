@@ -99,6 +99,7 @@ void lower_matrix_product(Lowering& to, const StepOp& op) {
 }
 
 void lower_head_product(Lowering& to, const StepOp& op) {
+  if (on_int8_tiles(to, op, op.operands[1].shape.rows)) return lower_int8_head_product(to, op);
   const Format& format = format_of(to, op);
   const Ref &w = op.operands[0], &x = op.operands[1];
   const int64_t heads = w.shape.experts, rows = w.shape.rows;

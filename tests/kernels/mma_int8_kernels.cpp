@@ -52,6 +52,8 @@ void add_int8_tile_products(Registry& registry) {
   add_format<program::Q5_K>(registry, "Q5_K");
   add_format<program::Q6_K>(registry, "Q6_K");
   add_format<program::Q8_0>(registry, "Q8_0");
+  registry["mma_int8_head_product" + arguments({"Q8_0"}, 16)] =
+      registered(program::mma_int8_head_product<program::Q8_0, 2, 16>);
   add_gate<program::Q4_K, program::GeluGate, 16>(registry, "Q4_K", "GeluGate");
   add_tokens<program::Q4_K, 32>(registry, "Q4_K");
   add_tokens<program::Q6_K, 32>(registry, "Q6_K");

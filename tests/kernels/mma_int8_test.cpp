@@ -84,6 +84,26 @@ TEST(MmaInt8Product, HasThemWithOneByteAndWithFewTokens) {
   expect_bits<Q5_0, 2, 8>(FormatId::Q5_0, 33, 1184, 3);
 }
 
+template <class Q, int PLANES, int TOKENS>
+void expect_bits_by_head(FormatId id, int heads, int rows, int columns, int tokens) {
+  SCOPED_TRACE(std::string(format(id).name) + ", " + std::to_string(tokens) + " tokens");
+  const DeviceArray<uint8_t> w(random_weights(format(id), size_t(heads * rows * columns), 3));
+  const Inputs<PLANES> in(columns, rows, tokens * heads);
+  const DeviceArray<float> expected(size_t(tokens * heads * rows)), out(size_t(tokens * heads * rows));
+  const auto dots = PLANES == 2 ? head_product_int8x2<Q> : head_product_int8<Q>;
+  run_kernel(dots, dim3(2, unsigned(heads)), kProductThreads, 0, expected.data(), w.data(), in.x.data(), heads, rows,
+             columns, tokens);
+  const dim3 grid = grid_of(rows, tokens);
+  run_kernel(mma_int8_head_product<Q, PLANES, TOKENS>, dim3(grid.x * unsigned(heads), grid.y), kInt8Threads,
+             mma_int8_shared_bytes(TOKENS), out.data(), w.data(), in.x.data(), heads, rows, columns, tokens);
+  EXPECT_EQ(out.values(), expected.values());
+}
+TEST(MmaInt8Product, OfHeadsHasTheBitsOfDotProducts) {
+  expect_bits_by_head<Q8_0, 2, 16>(FormatId::Q8_0, 3, 37, 96, 13);
+  expect_bits_by_head<Q4_K, 2, 32>(FormatId::Q4_K, 2, 16, 512, 40);
+  expect_bits_by_head<Q5_0, 1, 32>(FormatId::Q5_0, 5, 20, 128, 33);
+}
+
 TEST(MmaInt8Product, GatesWithTheBitsOfBothProducts) {
   const int rows = 35, columns = 768, tokens = 18;
   const DeviceArray<uint8_t> gate(random_weights(format(FormatId::Q4_K), size_t(rows * columns), 3)),
