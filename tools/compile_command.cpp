@@ -41,12 +41,20 @@ std::string logos_text(const CompileArguments& arguments) {
   return text;
 }
 
+/// "2" before "16" before "b4".
+struct ByRows {
+  bool operator()(const std::string& a, const std::string& b) const {
+    const auto key = [](const std::string& tag) { return std::tuple(tag.starts_with('b'), tag.size(), tag); };
+    return key(a) < key(b);
+  }
+};
+
 std::string stage_text(const CompileArguments& arguments) {
   if (std::find(kStages.begin(), kStages.end(), arguments.emit) == kStages.end()) {
     throw UsageError(fmt::format("stage '{}'; accepted are {}", printable(arguments.emit), fmt::join(kStages, ", ")));
   }
   // A form that was named must be one of this compile's also where the product is that of all forms.
-  std::set<std::string> forms;
+  std::set<std::string, ByRows> forms;
   std::optional<std::string> whole;
   const StageHook hook = [&](std::string_view stage, std::string_view tag, const std::function<std::string()>& text) {
     if (!tag.empty()) forms.emplace(tag);

@@ -198,8 +198,8 @@ TEST_F(Lanec, UsageIsExitTwo) {
   expect_refusal(compile({"--ctx", "0"}), 2, {"--ctx '0': expected an integer from 1\n"});
   expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes '0': expected a number of bytes from 1"});
   expect_refusal(lanec({"compile", model_, "--emit", "ast"}), 2, {"stage 'ast'", "residence"});
-  expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--form", "b9"}), 2,
-                 {"form 'b9'; this compile makes 1, "});
+  expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", "plan", "--batch", "3", "--form", "b9"}), 2,
+                 {"form 'b9'; this compile makes 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, b3\n"});
   for (const char* stage : {"arena", "residence", "cu"})
     expect_refusal(lanec({"compile", model_, "--chip", "host", "--emit", stage, "--form", ""}), 2, {"form ''"});
   expect_refusal(compile({"--form", "1"}), 2, {"--form requires --emit"});
