@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <set>
 
@@ -79,9 +78,8 @@ void check_prefix(const std::string& prefix) {
 /// The steps that the options ask for, the decode step first.
 std::vector<Cut> cuts(const ModelProgram& program, const Options& options) {
   std::vector<Cut> all{cut(program, FormKind::Decode, 1)};
-  const int64_t longest = int64_t(std::bit_floor(uint64_t(std::min(kMaxChunk, program.spec.ctx))));
-  const int64_t most = options.prefill.value_or(longest);
-  if (most < 1) throw ChunkError(most, program.spec.ctx);
+  const int64_t longest = longest_chunk(program.spec.ctx), most = options.prefill.value_or(longest);
+  if (most < 1) throw ChunkError(most, program.spec.ctx, longest);
   for (int64_t rows = most; rows > 1; rows /= 2) all.push_back(cut(program, FormKind::Prefill, rows));
   if (options.batch) all.push_back(cut(program, FormKind::Batch, *options.batch));
   return all;

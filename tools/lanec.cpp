@@ -55,7 +55,7 @@ void add_compile_options(CLI::App* command, CompileArguments& a) {
   add_integer(command, "--ctx", 1, o.ctx, "positions of the context (default: the smaller of the model's and 4096)");
   add_integer(command, "--prefill", INT64_MIN, o.prefill,
               "longest prompt chunk, a power of two up to 512 and the context (default: the longest); 1: none");
-  add_integer(command, "--batch", INT64_MIN, o.batch, "sequences of the batch step, 2 to 512 (default: none)");
+  add_integer(command, "--batch", INT64_MIN, o.batch, "sequences of the batch step, 2 to 65535 (default: none)");
   add_choice(command, "--activations", kActivations, o.activations, "how projections are computed (default int8x2)");
   add_choice(command, "--kv", kKvTypes, o.kv, "type of the attention caches (default f16)");
   command->add_option("--hold", o.hold, "a fusion rule not to apply; 'all'")->take_all();

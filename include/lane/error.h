@@ -110,18 +110,19 @@ struct ShapeError : Error {
 };
 
 struct ChunkError : Error {
-  ChunkError(int64_t rows_, int64_t ctx_)
+  ChunkError(int64_t rows_, int64_t ctx_, int64_t longest)
       : Error("Chunk", ExitCode::Usage,
               "a prefill chunk of " + std::to_string(rows_) + " rows with context " + std::to_string(ctx_) +
-                  "; accepted are powers of two up to 512 and the context"),
+                  "; accepted are powers of two up to " + std::to_string(longest)),
         rows(rows_),
         ctx(ctx_) {}
   int64_t rows, ctx;
 };
 
 struct BatchError : Error {
-  explicit BatchError(int64_t batch_)
-      : Error("Batch", ExitCode::Usage, "a batch of " + std::to_string(batch_) + "; accepted are 2 to 512 sequences"),
+  BatchError(int64_t batch_, int64_t most)
+      : Error("Batch", ExitCode::Usage,
+              "a batch of " + std::to_string(batch_) + "; accepted are 2 to " + std::to_string(most) + " sequences"),
         batch(batch_) {}
   int64_t batch;
 };

@@ -67,8 +67,10 @@ struct ModelProgram {
 
 /// The longest chunk that a prefill form computes.
 constexpr int64_t kMaxChunk = 512;
-/// The most sequences of a batch form. Its text says every sequence's statements, so it grows with them.
-constexpr int64_t kMaxBatch = 512;
+/// The longest of a context: a power of two.
+int64_t longest_chunk(int64_t ctx);
+/// The most sequences of a batch form: a grid's second dimension counts them.
+constexpr int64_t kMaxBatch = 65535;
 
 /// The text's name of a checkpoint's tensor: "blk.N.X.weight" is "X_N", "blk.N.X.bias" is "X_bias_N", "blk.N.X" is
 /// "X_N", "X.weight" is "X", "X.bias" is "X_bias"; dots within X become underscores.

@@ -180,9 +180,9 @@ std::string Cutter::say(const ModelProgram& program) {
 
 void refuse_bad_rows(FormKind kind, int64_t rows, int64_t ctx) {
   if (kind == FormKind::Decode && rows != 1) throw InternalError(fmt::format("a decode step of {} rows", rows));
-  if (kind == FormKind::Batch && (rows < 2 || rows > kMaxBatch)) throw BatchError(rows);
-  const bool chunk = rows >= 2 && rows <= kMaxChunk && rows <= ctx && std::has_single_bit(uint64_t(rows));
-  if (kind == FormKind::Prefill && !chunk) throw ChunkError(rows, ctx);
+  if (kind == FormKind::Batch && (rows < 2 || rows > kMaxBatch)) throw BatchError(rows, kMaxBatch);
+  const bool chunk = rows >= 2 && rows <= longest_chunk(ctx) && std::has_single_bit(uint64_t(rows));
+  if (kind == FormKind::Prefill && !chunk) throw ChunkError(rows, ctx, longest_chunk(ctx));
 }
 
 }  // namespace
@@ -198,6 +198,8 @@ std::string_view to_text(FormKind kind) {
   }
   return "";
 }
+
+int64_t longest_chunk(int64_t ctx) { return int64_t(std::bit_floor(uint64_t(std::min(kMaxChunk, ctx)))); }
 
 std::string Cut::tag() const { return fmt::format("{}{}", identity.kind == FormKind::Batch ? "b" : "", identity.rows); }
 

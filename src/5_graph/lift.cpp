@@ -231,14 +231,14 @@ class Lifter {
       refuse(fmt::format("output '{}' is never bound", s.target.name));
     const ValueId id = find(s.target.name);
     if (graph_.value(id).kind != ValueKind::Computed) refuse(fmt::format("output '{}' is not computed", s.target.name));
-    if (std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end())
-      refuse(fmt::format("output '{}' is shown twice", s.target.name));
+    if (!shown_.insert(id).second) refuse(fmt::format("output '{}' is shown twice", s.target.name));
     graph_.outputs.push_back(id);
   }
 
   StepGraph graph_;
   std::unordered_map<std::string, ValueId> ids_;
   std::unordered_map<std::string, int> bound_later_;  // every name a Let binds, with its line
+  std::unordered_set<ValueId> shown_;
   int line_ = 1;
 };
 

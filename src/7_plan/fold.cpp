@@ -111,10 +111,10 @@ class Folder {
   /// Consecutive values of the only row: a view, where vector loads may still begin.
   bool is_part_of_a_row(const Op& op) const {
     constexpr int64_t kVectorFloats = 4;
-    const bool shown = std::count(graph_.outputs.begin(), graph_.outputs.end(), op.result) > 0;
-    return !shown && op.kind == OpKind::HeadSlice && op.integer(OptionKey::Heads) == 1 &&
+    return cut_.sequences() == 1 && op.kind == OpKind::HeadSlice && op.integer(OptionKey::Heads) == 1 &&
            (op.integer(OptionKey::From) - 1) % kVectorFloats == 0 && value(op.operands[0]).shape.rows == 1 &&
-           refs_[size_t(op.operands[0])].kind == Ref::Kind::Array && cut_.sequences() == 1;
+           refs_[size_t(op.operands[0])].kind == Ref::Kind::Array &&
+           std::count(graph_.outputs.begin(), graph_.outputs.end(), op.result) == 0;
   }
   void slice_row(const Op& op) {
     Ref view = refs_[size_t(op.operands[0])];

@@ -138,6 +138,8 @@ Schedule Lowering::run() {
   for (const StepOp& op : step_.ops) {
     const Lower lower = lower_of(op);
     if (!lower) throw InternalError(fmt::format("plan: a {} was not folded away", op_name(op.kind)));
+    for (const Ref& result : op.writes())
+      if (result.kind == Ref::Kind::Array) counted(op, result.shape.elements());
     lower(*this, op);
   }
   add_advance();
@@ -205,6 +207,9 @@ Arg Lowering::in_or_null(const StepOp& op, size_t operand) const {
 }
 
 Launch& Lowering::launch(const StepOp& op, std::string_view kernel_name, Dim3 grid, Dim3 block, std::vector<Arg> args) {
+  constexpr uint32_t kMostBlocks = 65535;  // of a grid's second dimension: tokens, choices of experts, blocks of rows
+  if (grid.y > kMostBlocks)
+    refuse(op, "grid", fmt::format("{} blocks in a grid's second dimension, which has {}", grid.y, kMostBlocks));
   Launch launch;
   launch.kernel = &kernel(kernel_name);
   launch.grid = grid;
@@ -228,9 +233,11 @@ int64_t Lowering::counted(const StepOp& op, int64_t count) const {
 }
 
 void Lowering::refuse(const StepOp& op, const std::string& kind, const std::string& why) const {
-  const bool state = op.result.kind == Ref::Kind::State;
-  const std::string out =
-      state ? step_.states[size_t(op.result.index)].name : step_.arrays[size_t(op.result.index)].name;
+  const std::vector<Ref> written = op.writes();
+  const Ref result = written.empty() ? Ref{} : written.front();
+  std::string out;
+  if (result.kind == Ref::Kind::State) out = step_.states[size_t(result.index)].name;
+  if (result.kind == Ref::Kind::Array) out = step_.arrays[size_t(result.index)].name;
   throw NoKernelError(std::string(op_name(op.kind)), kind, out, why);
 }
 

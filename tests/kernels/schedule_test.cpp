@@ -99,6 +99,30 @@ TEST_P(GoldenSchedule, DecodesAsTheOracle) {
   }
 }
 
+/// So many sequences that a launch over them has several blocks: a token each, from the first slot to the last. By the
+/// portable kernels, of any number of tokens.
+TEST(LargeBatch, DecodesAsEachSequenceAlone) {
+  constexpr int kSequences = 600;
+  const Compiled model("llama-q4_k", {{FormKind::Decode, 1}, {FormKind::Batch, kSequences}}, Activations::Int8x2, {},
+                       false, *find_chip("host"));
+  const Schedule &decode = model.schedules[0], &batch = model.schedules[1];
+  ScheduleExecutor together(model.checkpoint, model.weights, decode.state_stride, kSequences);
+  std::vector<int> tokens, positions(kSequences, 0), slots;
+  for (int s = 0; s < kSequences; s++) tokens.push_back(3 + s * 37 % 250), slots.push_back(kSequences - 1 - s);
+  const auto all = together.run(batch, tokens, positions, slots);
+  const size_t row = size_t(batch.vocabulary);
+  for (const int s : {0, 255, 256, 511, 512, kSequences - 1}) {
+    SCOPED_TRACE(s);
+    ScheduleExecutor alone(model.checkpoint, model.weights, decode.state_stride, 1);
+    const auto mine = alone.run(decode, {tokens[size_t(s)]}, {0}, {0});
+    EXPECT_EQ(std::memcmp(mine.logits.data(), &all.logits[size_t(s) * row], row * sizeof(float)), 0);
+    EXPECT_EQ(mine.next[0], all.next[size_t(s)]);
+    EXPECT_EQ(alone.state(0), together.state(slots[size_t(s)]));
+  }
+  EXPECT_EQ(together.next_positions(), std::vector<int>(kSequences, 1));
+  EXPECT_EQ(together.next_tokens(), all.next);
+}
+
 /// The bounds of docs/numerics.md.
 TEST_P(GoldenSchedule, StaysWithinTheDivergenceOfItsActivations) {
   const double float_divergence = mean_divergence(Compiled(GetParam(), kDecode));

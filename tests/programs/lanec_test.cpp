@@ -189,11 +189,11 @@ TEST_F(Lanec, UsageIsExitTwo) {
   expect_refusal(compile({"--prefill", "3"}), 2, {"Chunk", "3 rows"});
   expect_refusal(compile({"--prefill", "-2"}), 2, {"Chunk"});
   expect_refusal(compile({"--prefill", "0"}), 2, {"Chunk", "0 rows"});
-  expect_refusal(compile({"--prefill", "1024"}), 2, {"Chunk", "1024 rows", "context 2048"});
-  expect_refusal(compile({"--prefill", "32", "--ctx", "24"}), 2, {"Chunk", "32 rows", "context 24"});
+  expect_refusal(compile({"--prefill", "1024"}), 2, {"Chunk", "1024 rows", "context 2048", "up to 512"});
+  expect_refusal(compile({"--prefill", "32", "--ctx", "24"}), 2, {"Chunk", "32 rows", "context 24", "up to 16"});
   expect_refusal(compile({"--batch", "0"}), 2, {"Batch"});
   expect_refusal(compile({"--batch", "1"}), 2, {"Batch", "a batch of 1"});
-  expect_refusal(compile({"--batch", "513"}), 2, {"Batch", "a batch of 513", "2 to 512"});
+  expect_refusal(compile({"--batch", "65536"}), 2, {"Batch", "a batch of 65536", "2 to 65535"});
   expect_refusal(compile({"--batch", "x"}), 2, {"--batch 'x': expected an integer\n"});
   expect_refusal(compile({"--ctx", "0"}), 2, {"--ctx '0': expected an integer from 1\n"});
   expect_refusal(compile({"--mem-bytes", "0"}), 2, {"--mem-bytes '0': expected a number of bytes from 1"});

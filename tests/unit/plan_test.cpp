@@ -318,6 +318,26 @@ TEST(Plan, RefusesACacheRowThatIsNotWholeBlocks) {
   EXPECT_THROW(plan(form, graph, sound.weights, options, *find_chip("sm_90")), NoKernelError);
 }
 
+/// A chunk's graph with values of other sizes than a chunk or a batch of any kept model has.
+void expect_no_kernel(const std::string& why, const std::function<void(Value&)>& change) {
+  const Planned sound("llama-f32", FormKind::Prefill, 16);
+  StepGraph graph = sound.graph;
+  for (Value& v : graph.values)
+    if (v.shape.rows == 16 && v.kind != ValueKind::Constant) change(v);
+  Cut form;
+  form.identity = {FormKind::Prefill, 16, 64, "", ""};
+  expect_error<NoKernelError>(why, [&] { plan(form, graph, sound.weights, sound.options, *find_chip("sm_90")); });
+}
+TEST(Plan, RefusesMoreTokensThanAGridHas) {
+  expect_no_kernel("65536 blocks in a grid's second dimension, which has 65535",
+                   [](Value& v) { v.shape.rows = 65536; });
+}
+TEST(Plan, RefusesMoreValuesThanAKernelCounts) {
+  expect_no_kernel("are more than a kernel counts", [](Value& v) {
+    if (v.shape.columns > 1) v.shape.columns = int64_t(1) << 27;
+  });
+}
+
 TEST(Chips, AreFoundByName) {
   for (const Chip& chip : chips()) EXPECT_EQ(find_chip(chip.name), &chip);
   EXPECT_EQ(find_chip("sm_1"), nullptr);

@@ -123,8 +123,8 @@ TEST(Program, FormsThatCannotBeAreRefused) {
     expect_error<ChunkError>({std::to_string(rows) + " rows", "context 48"},
                              [&] { cut(program, FormKind::Prefill, rows); });
   EXPECT_EQ(cut(program, FormKind::Prefill, 32).rows_per_sequence(), 32);
-  for (int64_t batch : {-1, 0, 1, 513})
-    expect_error<BatchError>({"a batch of " + std::to_string(batch), "2 to 512"},
+  for (int64_t batch : {-1, 0, 1, 65536})
+    expect_error<BatchError>({"a batch of " + std::to_string(batch), "2 to 65535"},
                              [&] { cut(program, FormKind::Batch, batch); });
   expect_error<InternalError>("2 rows", [&] { cut(program, FormKind::Decode, 2); });
 }
