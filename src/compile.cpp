@@ -75,13 +75,35 @@ void check_prefix(const std::string& prefix) {
                   printable(prefix)));
 }
 
+/// The model's own program: that it lifts is our promise, so a refusal is a fault of ours.
+StepGraph lift_authored(const Cut& cut) {
+  try {
+    return lift(parse_logos(cut.text));
+  } catch (const Error& e) {
+    throw InternalError(fmt::format("the authored step {} does not lift: {}", cut.tag(), e.what()));
+  }
+}
+
+/// A batch's text says every sequence's statements. A long one is not begun where the chip cannot hold the sequences.
+void check_batch_memory(const Cut& decode, int64_t sequences, const Lane& lane, const Chip& chip) {
+  constexpr int64_t kLongText = 16 << 20;
+  if (sequences > kMaxBatch || sequences * int64_t(decode.text.size()) < kLongText) return;
+  const StepGraph graph = lift_authored(decode);
+  const Weights weights = place_weights({&graph}, lane.checkpoint, lane.options);
+  check_state_bytes(plan(decode, graph, weights, lane.options, chip), sequences, lane.options, chip);
+}
+
 /// The steps that the options ask for, the decode step first.
-std::vector<Cut> cuts(const ModelProgram& program, const Options& options) {
+std::vector<Cut> cuts(const ModelProgram& program, const Lane& lane, const Chip& chip) {
+  const Options& options = lane.options;
   std::vector<Cut> all{cut(program, FormKind::Decode, 1)};
   const int64_t longest = longest_chunk(program.spec.ctx), most = options.prefill.value_or(longest);
   if (most < 1) throw ChunkError(most, program.spec.ctx, longest);
   for (int64_t rows = most; rows > 1; rows /= 2) all.push_back(cut(program, FormKind::Prefill, rows));
-  if (options.batch) all.push_back(cut(program, FormKind::Batch, *options.batch));
+  if (options.batch) {
+    check_batch_memory(all.front(), *options.batch, lane, chip);
+    all.push_back(cut(program, FormKind::Batch, *options.batch));
+  }
   return all;
 }
 
@@ -102,19 +124,14 @@ Form written_form(const std::string& logos_text, int64_t ctx, const Stages& stag
   return form;
 }
 
-/// The model's own program: that it lifts is our promise, so a refusal is a fault of ours.
 Form authored_form(const Cut& cut, const ModelProgram& program, const Stages& stage) {
   Form form;
   form.cut = stage("logos", cut.tag(), cut, program);
-  try {
-    form.graph = stage("graph", cut.tag(), lift(parse_logos(cut.text)));
-  } catch (const Error& e) {
-    throw InternalError(fmt::format("the authored step {} does not lift: {}", cut.tag(), e.what()));
-  }
+  form.graph = stage("graph", cut.tag(), lift_authored(cut));
   return form;
 }
 
-std::vector<Form> make_forms(Lane& lane, const std::string& logos_text, const Stages& stage) {
+std::vector<Form> make_forms(const Lane& lane, const std::string& logos_text, const Chip& chip, const Stages& stage) {
   if (!logos_text.empty()) {
     std::vector<Form> forms;
     forms.push_back(written_form(logos_text, lane.options.ctx, stage));
@@ -122,7 +139,7 @@ std::vector<Form> make_forms(Lane& lane, const std::string& logos_text, const St
   }
   const ModelProgram program = author(lane.spec);
   std::vector<Form> forms;
-  for (const Cut& c : cuts(program, lane.options)) forms.push_back(authored_form(c, program, stage));
+  for (const Cut& c : cuts(program, lane, chip)) forms.push_back(authored_form(c, program, stage));
   return forms;
 }
 
@@ -146,7 +163,7 @@ Lane compile(const std::filesystem::path& checkpoint, const Options& options, co
   lane.checkpoint = stage("gguf", "", read_checkpoint(checkpoint));
   lane.spec = stage("spec", "", describe_model(lane.checkpoint, options));
   lane.options.ctx = lane.spec.ctx;
-  lane.forms = make_forms(lane, logos_text, stage);
+  lane.forms = make_forms(lane, logos_text, chip, stage);
   // From here on the architecture is no longer known: only ops are.
   lane.weights = stage("weights", "", place_weights(each(lane.forms, &Form::graph), lane.checkpoint, lane.options),
                        lane.checkpoint);

@@ -64,6 +64,8 @@ struct Residence {
 /// the least that can stay does not.
 Residence reside(const std::vector<const Schedule*>& schedules, const std::vector<const Arena*>& arenas,
                  const Weights& weights, const Options& options, const Chip& chip);
+/// Throws MemoryError where the carried state of so many sequences of the step alone is more than `budget`.
+void check_state_bytes(const Schedule& step, int64_t sequences, const Options& options, const Chip& chip);
 void verify(const Residence& residence, const Weights& weights);
 std::string to_text(const Residence& residence, const Weights& weights);
 

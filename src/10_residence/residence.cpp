@@ -131,6 +131,11 @@ Residence reside(const std::vector<const Schedule*>& schedules, const std::vecto
   return r;
 }
 
+void check_state_bytes(const Schedule& step, int64_t sequences, const Options& options, const Chip& chip) {
+  const uint64_t needed = step.state_stride * uint64_t(sequences), budget = budget_of(options, chip);
+  if (needed > budget) throw MemoryError(needed, budget, fmt::format("carried state {}", needed));
+}
+
 void verify(const Residence& residence, const Weights& weights) {
   verify_offsets(residence, weights);
   verify_leaving(residence, weights);

@@ -194,6 +194,23 @@ TEST(Residence, RefusesWithBothNumbers) {
   }
 }
 
+TEST(Residence, RefusesSequencesWhoseStateAloneIsTooMuch) {
+  Schedule step;
+  step.state_stride = 512;
+  Options options;
+  options.mem_bytes = 5120;
+  const Chip& chip = *find_chip("host");
+  EXPECT_NO_THROW(check_state_bytes(step, 10, options, chip));
+  try {
+    check_state_bytes(step, 11, options, chip);
+    FAIL() << "accepted";
+  } catch (const MemoryError& e) {
+    EXPECT_EQ(e.needed, 5632u);
+    EXPECT_EQ(e.budget, 5120u);
+    EXPECT_NE(std::string(e.what()).find("carried state 5632"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Residence, AGpuKeepsAReserve) {
   EXPECT_EQ(reside_on("sm_90", 9728 + int64_t(kContextReserve)).left, 0u);
   EXPECT_GT(reside_on("sm_90", 9727 + int64_t(kContextReserve)).left, 0u);
