@@ -15,12 +15,18 @@ std::string arguments(std::string_view layout, std::initializer_list<int> number
   return text + ">";
 }
 
+/// In blocks of one tile of rows and of two: which a launch takes depends on the chip's multiprocessors.
 template <class L, int Columns, int Tiles>
-void add_product(Registry& registry, std::string_view l) {
+void add_tiles(Registry& registry, std::string_view l) {
   registry["tiled_product" + arguments(l, {Columns, 2, 8, Tiles})] =
       registered(program::tiled_product<L, Columns, 2, 8, Tiles>);
   registry["tiled_product" + arguments(l, {Columns, 2, 16, Tiles})] =
       registered(program::tiled_product<L, Columns, 2, 16, Tiles>);
+}
+template <class L, int Columns>
+void add_product(Registry& registry, std::string_view l) {
+  add_tiles<L, Columns, 1>(registry, l);
+  add_tiles<L, Columns, 2>(registry, l);
 }
 template <class L, int Columns, int Matrices>
 void add_vectors(Registry& registry, std::string_view l) {
@@ -31,8 +37,8 @@ void add_vectors(Registry& registry, std::string_view l) {
 /// What a layer of one format launches.
 template <class L>
 void add_layer(Registry& registry, std::string_view l) {
-  add_product<L, 256, 1>(registry, l);
-  add_product<L, 512, 1>(registry, l);
+  add_product<L, 256>(registry, l);
+  add_product<L, 512>(registry, l);
   add_vectors<L, 256, 1>(registry, l);
   add_vectors<L, 256, 2>(registry, l);
   add_vectors<L, 512, 1>(registry, l);
@@ -86,8 +92,7 @@ void add_tiled_products(Registry& registry) {
   add_layer<program::RepackedQ5_K>(registry, "Q5_K");
   add_layer<program::RepackedQ6_K>(registry, "Q6_K");
   add_layer<program::RepackedQ8_0>(registry, "Q8_0");
-  add_product<program::RepackedQ4_K, 256, 2>(registry, "Q4_K");  // where one matrix gives gate and up
-  add_product<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
+  add_product<program::RepackedQ8_0, 128>(registry, "Q8_0");
   add_vectors<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
   registry["half_vectors<256, 2>"] = registered(program::half_vectors<256, 2>);
   registry["half_vectors<512, 2>"] = registered(program::half_vectors<512, 2>);
