@@ -14,7 +14,7 @@ namespace lane {
 struct Arena {
   std::vector<uint64_t> offset;  // of each Buffer, bytes, 256-aligned
   uint64_t bytes = 0;
-  uint64_t live_bytes = 0;  // the most bytes live at once: no placement can be smaller
+  uint64_t live_bytes = 0;  // the most that may be live at once: no placement is smaller
 };
 
 Arena allocate(const Schedule& schedule, const Branches& branches);

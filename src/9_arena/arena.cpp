@@ -6,74 +6,10 @@
 #include <numeric>
 
 #include "lane/error.h"
-#include "lane/head.h"
+#include "lifetimes.h"
 
 namespace lane {
 namespace {
-
-constexpr uint64_t kAlignment = 256;
-
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-/// For each buffer the launches that touch it, in order.
-std::vector<std::vector<int>> uses_of(const Schedule& schedule) {
-  std::vector<std::vector<int>> uses(schedule.buffers.size());
-  for (size_t i = 0; i < schedule.launches.size(); ++i) {
-    for (const Touch& t : touches(schedule.launches[i])) {
-      if (t.what != Touch::What::Buffer) continue;
-      std::vector<int>& list = uses[size_t(t.index)];
-      if (list.empty() || list.back() != int(i)) list.push_back(int(i));
-    }
-  }
-  // note [the head of a chunk's rows], include/lane/head.h
-  if (const auto head = head_of(schedule)) uses[size_t(head->buffer)].push_back(int(schedule.launches.size()) - 1);
-  return uses;
-}
-
-class Lifetimes {
- public:
-  Lifetimes(const Schedule& schedule, const Branches& branches) : uses_(uses_of(schedule)), order_(branches) {}
-
-  const std::vector<int>& uses(size_t buffer) const { return uses_[buffer]; }
-  bool disjoint(size_t a, size_t b) const { return precedes(a, b) || precedes(b, a); }
-  /// A launch at or before `launch` touches the buffer, and one at or after it.
-  bool live_at(size_t buffer, int launch) const {
-    bool begun = false, wanted = false;
-    for (int use : uses_[buffer]) {
-      begun |= use == launch || order_.before(use, launch);
-      wanted |= use == launch || order_.before(launch, use);
-    }
-    return begun && wanted;
-  }
-
- private:
-  /// Every launch that touches `a` has finished before any that touches `b` starts.
-  bool precedes(size_t a, size_t b) const {
-    if (!uses_[a].empty() && !uses_[b].empty() && uses_[a].front() > uses_[b].back()) return false;
-    for (int x : uses_[a]) {
-      for (int y : uses_[b]) {
-        if (!order_.before(x, y)) return false;
-      }
-    }
-    return true;
-  }
-
-  std::vector<std::vector<int>> uses_;
-  LaunchOrder order_;
-};
-
-/// Buffers that are live at one launch overlap in time pairwise, so no placement is smaller than their sum.
-uint64_t most_live_bytes(const Schedule& schedule, const Lifetimes& lifetimes) {
-  std::vector<uint64_t> live(schedule.launches.size(), 0);
-  for (size_t b = 0; b < schedule.buffers.size(); ++b) {
-    const std::vector<int>& uses = lifetimes.uses(b);
-    if (uses.empty()) continue;
-    for (int i = uses.front(); i <= uses.back(); ++i) {
-      if (lifetimes.live_at(b, i)) live[size_t(i)] += aligned(schedule.buffers[b].bytes);
-    }
-  }
-  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-}
 
 /// The lowest gap of `taken` (ordered by offset, possibly overlapping) that holds `bytes`.
 uint64_t first_gap(std::vector<std::pair<uint64_t, uint64_t>>& taken, uint64_t bytes) {
@@ -106,11 +42,11 @@ Arena first_fit(const Schedule& schedule, const std::vector<std::vector<size_t>>
   arena.offset.assign(schedule.buffers.size(), 0);
   std::vector<bool> placed(schedule.buffers.size(), false);
   for (size_t b : order) {
-    const uint64_t bytes = aligned(schedule.buffers[b].bytes);
+    const uint64_t bytes = aligned(schedule.buffers[b]);
     std::vector<std::pair<uint64_t, uint64_t>> taken;
     for (size_t rival : rivals[b]) {
       if (!placed[rival]) continue;
-      taken.emplace_back(arena.offset[rival], arena.offset[rival] + aligned(schedule.buffers[rival].bytes));
+      taken.emplace_back(arena.offset[rival], arena.offset[rival] + aligned(schedule.buffers[rival]));
     }
     arena.offset[b] = first_gap(taken, bytes);
     arena.bytes = std::max(arena.bytes, arena.offset[b] + bytes);
@@ -136,7 +72,7 @@ std::vector<std::vector<size_t>> orders(const Schedule& schedule, const Lifetime
 /// Moves the buffers that end highest to the front of the order: placed early, they find room below.
 void promote_highest(std::vector<size_t>& order, const Arena& arena, const Schedule& schedule) {
   std::stable_partition(order.begin(), order.end(),
-                        [&](size_t b) { return arena.offset[b] + aligned(schedule.buffers[b].bytes) == arena.bytes; });
+                        [&](size_t b) { return arena.offset[b] + aligned(schedule.buffers[b]) == arena.bytes; });
 }
 
 }  // namespace
