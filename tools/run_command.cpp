@@ -75,6 +75,7 @@ void run(const Checkpoint& checkpoint, const Vocabulary& vocabulary, const Model
   const Cut decode = cut(author(spec), FormKind::Decode, 1);
   const StepGraph graph = lift(parse_logos(decode.text));
   const Constants constants(graph, checkpoint);
+  check_weights(graph, checkpoint);
   const KvType kv = options.kv == "f32" ? KvType::F32 : options.kv == "q8_0" ? KvType::Q8_0 : KvType::F16;
   InterpreterEngine<T> engine(Interpreter<T>(graph, constants, kv), spec.ctx);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -39,6 +39,10 @@ class Constants {
   std::vector<std::unique_ptr<std::vector<float>>> given_;
 };
 
+/// Reads every weight of a step whose constants are bound, as a program does while it loads. Throws CheckpointError for
+/// one that is not finite, and for a rotary factor of 0 or less.
+void check_weights(const StepGraph& graph, const Checkpoint& checkpoint);
+
 using StepInputs = std::map<std::string, std::vector<int32_t>, std::less<>>;
 
 /// T is double (the oracle) or float (the fast one).

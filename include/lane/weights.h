@@ -48,8 +48,17 @@ const RepackedFormat* find_repacked(const Format& format);
 /// int8 words of an activation that a matrix of this format is multiplied with; 0: it is float.
 int activation_words(const Options& options, const Format& format);
 
+/// A tensor whose values were computed into the sidecar: a program is of use for these values alone.
+struct FoldedTensor {
+  std::string name;  // the checkpoint's: letters, digits, '_' and '.'
+  int shard = 0;
+  uint64_t offset = 0, bytes = 0;
+  uint64_t digest = 0;  // XXH3-64 of the bytes, as docs/sidecar.md has it
+};
+
 struct Weights {
   std::vector<Placement> placements;         // ordered by first use in the decode form
+  std::vector<FoldedTensor> folded;          // each once
   std::vector<std::byte> payload;            // the sidecar's bytes, each array 16-aligned
   std::map<std::string, int> rotary_tables;  // what a rotation's table depends on, and its placement
   int find(std::string_view name) const;     // -1 where absent
@@ -68,7 +77,16 @@ void check_format(const TensorInfo& tensor);
 /// docs/logos.md has the formula.
 std::vector<double> rotary_frequencies(const Op& rotation, const std::vector<double>& factors);
 
-/// Throws UnboundError, ShapeError (the text's shape against the tensor's), FormatError (a type no kernel reads).
+/// A tensor's values, row after row. Throws CheckpointError where one is not finite.
+std::vector<double> finite_values(const Checkpoint& checkpoint, const TensorInfo& tensor);
+/// The same of what a Rotation op divides its frequencies by. Throws CheckpointError also where one is 0 or less.
+std::vector<double> rotary_factors(const Checkpoint& checkpoint, const TensorInfo& tensor);
+/// Throws CheckpointError: weight `index` of the tensor is `found`.
+[[noreturn]] void refuse_value(const Checkpoint& checkpoint, const TensorInfo& tensor, uint64_t index, double found,
+                               std::string_view expected);
+
+/// Throws UnboundError, ShapeError (the text's shape against the tensor's), FormatError (a type no kernel reads),
+/// CheckpointError (values that are to be computed with and cannot).
 Weights place_weights(const std::vector<const StepGraph*>& graphs, const Checkpoint& checkpoint,
                       const Options& options);
 void verify(const Weights& weights, const Checkpoint& checkpoint);

@@ -41,6 +41,21 @@ inline Status check_shard(const File& file, const ShardInfo& info, std::vector<u
                           "same checkpoint, or one that differs in its weights' values alone");
 }
 
+/// Compares the values that the sidecar was computed from.
+inline Status check_folded(const ProgramInfo& program, const Shards& shards) {
+  for (int i = 0; i < program.folded_count; ++i) {
+    const FoldedInfo& info = program.folded[i];
+    const File& file = shards.files[size_t(info.shard)];
+    std::vector<uint8_t> bytes(info.bytes);
+    if (Status s = file.read(info.offset, bytes.data(), info.bytes); !s.ok()) return s;
+    if (digest(bytes.data(), info.bytes) == info.digest) continue;
+    return checkpoint_error(file.path() + ": '" + info.tensor +
+                            "': found other values than those this program was compiled with; expected the same, since "
+                            "the sidecar holds what was computed from them: compile this checkpoint again");
+  }
+  return {};
+}
+
 /// Opens every file and checks it. Nothing is allocated on the device before this has passed.
 inline Status open_shards(const ProgramInfo& program, const std::string& path, Shards* shards) {
   for (int i = 0; i < program.shard_count; ++i) {

@@ -41,7 +41,9 @@ class Engine {
     options_ = options;
     Status s = read_sidecar(options.sidecar, program_.sidecar_bytes, program_.sidecar_digest, &sidecar_);
     if (!s.ok()) return s;
-    return open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
+    s = open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
+    // Where weights may not change, loading finds whatever changed.
+    return s.ok() && options.allow_weights_change ? check_folded(program_, shards_) : s;
   }
 
   /// After find(): the device first, the weights last.

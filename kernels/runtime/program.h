@@ -46,6 +46,14 @@ struct PlacementInfo {
   RepackKernel repack;  // Repacked: by rows, as they come
 };
 
+/// A tensor whose values are in the sidecar's, computed at compile time: they stay as they were, whatever else changes.
+struct FoldedInfo {
+  const char* tensor;  // as the file has it
+  int shard;
+  uint64_t offset, bytes;  // in the shard's file
+  uint64_t digest;
+};
+
 /// How a launch reads a matrix that is in host memory.
 enum class Away {
   Copied,  // from a buffer on the device, to which it is copied ahead of each use
@@ -213,6 +221,8 @@ struct ProgramInfo {
   const ShardInfo* shards;
   int shard_count;
   uint64_t sidecar_bytes, sidecar_digest;  // of the payload
+  const FoldedInfo* folded;
+  int folded_count;
   const PlacementInfo* placements;
   int placement_count;
   const FormInfo* forms;  // the decode step first, then chunks from the largest to the smallest

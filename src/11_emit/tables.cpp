@@ -57,6 +57,15 @@ std::string placements_table(const Lane& lane) {
   return text + "};\n";
 }
 
+/// Empty where nothing was folded: C++ has no empty arrays.
+std::string folded_table(const Lane& lane) {
+  if (lane.weights.folded.empty()) return "";
+  std::string text = "constexpr FoldedInfo kFolded[] = {\n    // tensor; shard, offset, bytes; digest\n";
+  for (const FoldedTensor& f : lane.weights.folded)
+    text += fmt::format("    {{\"{}\", {}, {}, {}, {:#x}u}},\n", f.name, f.shard, f.offset, f.bytes, f.digest);
+  return text + "};\n\n";
+}
+
 std::string leaving_tables(const Residence& r) {
   std::string matrices = "constexpr int kLeavingMatrices[] = {\n",
               sets =
@@ -96,6 +105,8 @@ std::string program_info(const Lane& lane) {
   field(fmt::format("kShards, {}", lane.checkpoint.shards.size()), "files of the checkpoint");
   number(lane.weights.payload.size(), "bytes of the sidecar's payload");
   field(fmt::format("{:#x}u", payload_digest(lane.weights)), "its digest");
+  const size_t folded = lane.weights.folded.size();
+  field(folded == 0 ? "nullptr, 0" : fmt::format("kFolded, {}", folded), "tensors computed into it");
   field(fmt::format("kPlacements, {}", lane.weights.placements.size()), "constants");
   field(fmt::format("kForms, {}", lane.forms.size()), "steps");
   number(lane.forms[0].cut.identity.ctx, "context");
@@ -119,8 +130,8 @@ std::string program_info(const Lane& lane) {
 }  // namespace
 
 std::string program_tables(const Lane& lane) {
-  return shards_table(lane) + "\n" + placements_table(lane) + "\n" + leaving_tables(lane.residence) + "\n" +
-         forms_table(lane) + "\n" + program_info(lane);
+  return shards_table(lane) + "\n" + folded_table(lane) + placements_table(lane) + "\n" +
+         leaving_tables(lane.residence) + "\n" + forms_table(lane) + "\n" + program_info(lane);
 }
 
 }  // namespace lane

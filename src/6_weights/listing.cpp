@@ -35,6 +35,9 @@ std::string to_text(const Weights& weights) {
     device_bytes += p.device_bytes;
     if (!p.in_sidecar) stored_bytes += p.bytes;
   }
+  for (const FoldedTensor& f : weights.folded)
+    text +=
+        fmt::format("folded into the sidecar: {}, {} bytes of shard {} at {}\n", f.name, f.bytes, f.shard, f.offset);
   return text +
          fmt::format("total: {} arrays, {} bytes of the checkpoint, {} bytes of the sidecar, {} bytes on the device\n",
                      weights.placements.size(), stored_bytes, weights.payload.size(), device_bytes);

@@ -6,6 +6,7 @@
 #include "6_weights/repacked.h"
 #include "lane/error.h"
 #include "lane/weights.h"
+#include "runtime/xxh3.h"
 
 namespace lane {
 namespace {
@@ -99,7 +100,7 @@ class Placer {
     placement.layout = DeviceLayout::Floats;
     placement.device_bytes = uint64_t(value.shape.elements()) * sizeof(float);
     if (tensor.format->block_elements != 1) {
-      const std::vector<double> values = decode(tensor);
+      const std::vector<double> values = finite_values(checkpoint_, fold(tensor));
       const std::vector<float> floats(values.begin(), values.end());
       put_in_sidecar(placement, floats.data(), floats.size() * sizeof(float));
     }
@@ -110,7 +111,8 @@ class Placer {
     const std::string key = rotary_key(graph, rotation);
     if (weights_.rotary_tables.contains(key)) return;
     std::vector<double> factors;
-    if (rotation.operands.size() > 2) factors = decode(bind(graph.value(rotation.operands[2])));
+    if (rotation.operands.size() > 2)
+      factors = rotary_factors(checkpoint_, fold(bind(graph.value(rotation.operands[2]))));
     const std::vector<double> frequencies = rotary_frequencies(rotation, factors);
     Placement placement;
     placement.name = fmt::format("rotary_{}", weights_.rotary_tables.size());
@@ -123,10 +125,15 @@ class Placer {
     weights_.placements.push_back(placement);
   }
 
-  std::vector<double> decode(const TensorInfo& tensor) const {
-    std::vector<double> values(tensor.ne[0] * tensor.ne[1] * tensor.ne[2]);
-    tensor.format->decode(checkpoint_.data(tensor).data(), values.size(), values.data());
-    return values;
+  /// Notes that the sidecar depends on the tensor's values.
+  const TensorInfo& fold(const TensorInfo& tensor) {
+    const bool noted =
+        std::ranges::any_of(weights_.folded, [&](const FoldedTensor& f) { return f.name == tensor.name; });
+    if (noted) return tensor;
+    const std::span<const std::byte> data = checkpoint_.data(tensor);
+    weights_.folded.push_back({std::string(tensor.name), tensor.shard, tensor.offset, tensor.bytes,
+                               LANE_NAMESPACE::digest(data.data(), data.size())});
+    return tensor;
   }
 
   void put_in_sidecar(Placement& placement, const void* data, size_t bytes) {

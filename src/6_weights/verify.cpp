@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "lane/error.h"
@@ -25,6 +27,15 @@ void verify_source(const Placement& p, const Weights& weights, const Checkpoint&
   for (const TensorInfo& t : checkpoint.tensors)
     found |= t.shard == p.shard && t.offset == p.offset && t.bytes == p.bytes && t.format == p.format;
   require(found, p, "is no tensor of the checkpoint");
+}
+
+/// Its name may be printed into a program as it is.
+void verify_folded(const FoldedTensor& f, const Checkpoint& checkpoint) {
+  auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+  const TensorInfo* t = checkpoint.tensor(f.name);
+  if (t && t->shard == f.shard && t->offset == f.offset && t->bytes == f.bytes && std::ranges::all_of(f.name, plain))
+    return;
+  throw InternalError(fmt::format("weights: folded '{}' is no tensor of the checkpoint", printable(f.name)));
 }
 
 void verify_sizes(const Placement& p) {
@@ -69,6 +80,7 @@ void verify(const Weights& weights, const Checkpoint& checkpoint) {
     verify_sizes(p);
     verify_source(p, weights, checkpoint);
   }
+  for (const FoldedTensor& f : weights.folded) verify_folded(f, checkpoint);
   for (const auto& [key, table] : weights.rotary_tables)
     if (table < 0 || size_t(table) >= weights.placements.size() ||
         weights.placements[size_t(table)].layout != DeviceLayout::RotaryTable)

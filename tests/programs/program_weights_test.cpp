@@ -33,6 +33,33 @@ TEST(ProgramWeights, AFineTuneGivesItsOwnTokens) {
   EXPECT_NE(ids, ids_of(run_program("llama", run)));
 }
 
+/// The program's checkpoint with the first rotary factor replaced, at `path`.
+void write_with_factor(const std::string& path, float factor) {
+  std::string bytes = read_file(program_path("llama3.gguf"));
+  const Checkpoint checkpoint = read_checkpoint(program_path("llama3.gguf"));
+  std::memcpy(&bytes[checkpoint.tensor("rope_freqs.weight")->offset], &factor, sizeof factor);
+  write_file(path, bytes);
+}
+
+TEST(ProgramWeights, AFineTuneKeepsTheFactorsOfItsTables) {
+  const TempFolder folder;
+  const std::string tuned = folder / "tuned.gguf";
+  json recipe = load_case("llama3-f32").recipe;
+  recipe["seed"] = recipe.at("seed").get<int64_t>() + 1;
+  write_checkpoint(recipe, tuned);
+  const std::vector<std::string> allowed = {"-m", tuned, "--allow-weights-change", "--tokens", "5", "-n", "1"};
+  EXPECT_EQ(run_program("llama3", allowed).code, 0) << run_program("llama3", allowed).err;
+  write_with_factor(tuned, 8);
+  const Outcome refused = run_program("llama3", allowed);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_EQ(refused.out, "");
+  for (const std::string& part :
+       {tuned, std::string("'rope_freqs.weight'"), std::string("compile this checkpoint again")})
+    EXPECT_NE(refused.err.find(part), std::string::npos) << part << " is not in: " << refused.err;
+  const Outcome other = run_program("llama3", {"-m", tuned, "--tokens", "5", "-n", "1"});
+  EXPECT_NE(other.err.find("--allow-weights-change"), std::string::npos) << other.err;
+}
+
 /// A checkpoint, a tensor of it, the constant that its program makes of it, and the bytes of a NaN there.
 struct Planted {
   const char *program, *tensor, *constant;
