@@ -58,6 +58,7 @@ inline Status check_folded(const ProgramInfo& program, const Shards& shards) {
 
 /// Opens every file and checks it. Nothing is allocated on the device before this has passed.
 inline Status open_shards(const ProgramInfo& program, const std::string& path, Shards* shards) {
+  if (path.empty()) return usage_error("no checkpoint's path is known: the sidecar holds none; accepted is -m FILE");
   for (int i = 0; i < program.shard_count; ++i) {
     const std::string name = i == 0 ? path : shard_path(path, i, program.shard_count);
     if (name.empty()) {

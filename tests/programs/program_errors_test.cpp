@@ -1,4 +1,5 @@
 // What an emitted program refuses, and that it says so before it loads anything.
+#include <cstring>
 #include <filesystem>
 
 #include "program.h"
@@ -93,6 +94,18 @@ TEST_F(ProgramErrors, AnotherProgramsSidecar) {
   fs::remove(sidecar_);
   fs::copy_file(program_path("gemma3.lane"), sidecar_);
   expect_refusal(run(), 3, {sidecar_, "not made with this program"});
+}
+
+TEST_F(ProgramErrors, ASidecarWithoutAPathAndNoCheckpointNamed) {
+  constexpr size_t kHeader = 32, kPayloadBytes = 8, kPathBytes = 24;
+  std::string bytes = read_file(sidecar_);
+  uint64_t payload = 0;
+  std::memcpy(&payload, &bytes[kPayloadBytes], sizeof payload);
+  std::memset(&bytes[kPathBytes], 0, sizeof payload);
+  write_file(sidecar_, bytes.substr(0, kHeader + payload));
+  EXPECT_EQ(run().code, 0) << run().err;
+  expect_refusal(run_process({program_path("llama"), "--sidecar", sidecar_, "--tokens", "5", "-n", "1"}), 2,
+                 {"Usage: no checkpoint's path is known", "-m FILE"});
 }
 
 TEST_F(ProgramErrors, MissingSidecar) {
