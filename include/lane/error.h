@@ -136,7 +136,7 @@ struct MemoryError : Error {
   MemoryError(uint64_t needed_, uint64_t budget_, const std::string& items = "")
       : Error("Memory", ExitCode::Environment,
               "needs " + std::to_string(needed_) + " bytes, has " + std::to_string(budget_) +
-                  (items.empty() ? "" : "\n" + items)),
+                  (items.empty() ? "" : ": " + items)),
         needed(needed_),
         budget(budget_) {}
   uint64_t needed, budget;

@@ -45,7 +45,7 @@ void add_step_bytes(Residence& r, const std::vector<const Schedule*>& schedules,
   r.io_bytes = aligned(uint64_t(tokens) * 4) + 5 * aligned(uint64_t(sequences) * 4);
 }
 
-/// One line an item: what to make smaller.
+/// What to make smaller.
 std::string items(const Residence& r, size_t away) {
   const uint64_t buffers = away == 0 ? 0 : 2 * r.leaving[away - 1].buffer_bytes;
   return fmt::format("weights {}, copy buffers {}, carried state {}, arena {}, logits {}, inputs {}",

@@ -191,6 +191,7 @@ TEST(Residence, RefusesWithBothNumbers) {
     EXPECT_EQ(e.exit_code(), ExitCode::Environment);
     for (const char* item : {"weights 0", "copy buffers 0", "carried state 512", "arena 0", "logits 512"})
       EXPECT_NE(std::string(e.what()).find(item), std::string::npos) << e.what();
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
   }
 }
 
