@@ -26,6 +26,7 @@ enum class DeviceLayout {
 
 struct Placement {
   std::string name;                // the text's name ("attn_q_0"), or lanec's own for a derived array ("rotary_0")
+  std::string tensor;              // the checkpoint's name of it; empty for a derived array
   Shape shape;                     // of the device array in elements
   const Format* format = nullptr;  // as stored in the checkpoint; F32 for sidecar arrays
   DeviceLayout layout = DeviceLayout::AsStored;

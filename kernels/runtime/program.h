@@ -34,7 +34,7 @@ using RepackKernel = void (*)(uint8_t*, const uint8_t*, int, int, int, int);
 using FiniteKernel = void (*)(unsigned long long*, const uint8_t*, int64_t, int64_t);
 
 struct PlacementInfo {
-  const char* name;        // as the step's text has it
+  const char* name;        // the tensor's, as the file has it; lanec's own where it made the array
   int shard;               // or kSidecar
   uint64_t offset, bytes;  // in the shard's file or the sidecar's payload
   uint64_t device_offset;  // in the weights' allocation, nothing away

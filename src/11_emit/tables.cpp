@@ -49,7 +49,8 @@ std::string placements_table(const Lane& lane) {
     const Placement& p = lane.weights.placements[i];
     const std::string repack =
         p.layout == DeviceLayout::Repacked ? fmt::format("repack<{}>", find_repacked(*p.format)->name) : "nullptr";
-    text += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}, Load::{}, {}, {}, {}, {}, {}}},  // {}\n", p.name,
+    text += fmt::format("    {{\"{}\", {}, {}, {}, {}, {}, Load::{}, {}, {}, {}, {}, {}}},  // {}\n",
+                        p.tensor.empty() ? p.name : p.tensor,
                         p.in_sidecar ? std::string("kSidecar") : std::to_string(p.shard), p.offset, p.bytes,
                         lane.residence.weight_offset[i], p.device_bytes, load_name(p), p.shape.rows * p.shape.experts,
                         p.shape.columns, p.magnitude, finite_kernel(p), repack, i);

@@ -79,6 +79,7 @@ class Placer {
   static Placement in_checkpoint(const Value& value, const TensorInfo& tensor) {
     Placement placement;
     placement.name = value.name;
+    placement.tensor = tensor.name;
     placement.shape = value.shape;
     placement.format = tensor.format;
     placement.shard = tensor.shard;

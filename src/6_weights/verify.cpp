@@ -29,12 +29,15 @@ void verify_source(const Placement& p, const Weights& weights, const Checkpoint&
   require(found, p, "is no tensor of the checkpoint");
 }
 
-/// Its name may be printed into a program as it is.
+/// Whether the name may be printed into a program as it is.
+bool plain(std::string_view name) {
+  return std::ranges::all_of(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; });
+}
+
 void verify_folded(const FoldedTensor& f, const Checkpoint& checkpoint) {
-  auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
   const TensorInfo* t = checkpoint.tensor(f.name);
-  if (t && t->shard == f.shard && t->offset == f.offset && t->bytes == f.bytes && std::ranges::all_of(f.name, plain))
-    return;
+  if (t && t->shard == f.shard && t->offset == f.offset && t->bytes == f.bytes && plain(f.name)) return;
   throw InternalError(fmt::format("weights: folded '{}' is no tensor of the checkpoint", printable(f.name)));
 }
 
@@ -76,6 +79,7 @@ void verify(const Weights& weights, const Checkpoint& checkpoint) {
   std::set<std::string_view> names;
   for (const Placement& p : weights.placements) {
     require(names.insert(p.name).second, p, "is placed twice");
+    require(plain(p.name) && plain(p.tensor), p, "has a name that no program can hold");
     require(p.format != nullptr && p.shape.elements() > 0, p, "has no format or no elements");
     verify_sizes(p);
     verify_source(p, weights, checkpoint);

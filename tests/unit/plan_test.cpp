@@ -293,6 +293,8 @@ TEST(Weights, DamageDoesNotPass) {
   damaged("outside the sidecar", [&](Weights& w) { w.payload.resize(8); });
   damaged("not 16-aligned", [&](Weights& w) { w.placements[table].offset += 8; });
   damaged("frequency a pair", [&](Weights& w) { w.placements[table].bytes -= 8; });
+  damaged("no program can hold", [](Weights& w) { w.placements[0].tensor = "a\"b"; });
+  damaged("folded 'output'", [](Weights& w) { w.folded.push_back({"output", 0, 0, 4, 0}); });
   damaged("reads no rotary table", [&](Weights& w) { w.rotary_tables.begin()->second = 0; });
 }
 
