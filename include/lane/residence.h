@@ -60,7 +60,7 @@ struct Residence {
   uint64_t needed() const { return needed_with(left); }
 };
 
-/// As many matrices leave as must for the rest to fit. Throws MemoryError {needed, budget}, item by item, where even
+/// Matrices leave in that order until the rest fits. Throws MemoryError {needed, budget}, item by item, where even
 /// the least that can stay does not.
 Residence reside(const std::vector<const Schedule*>& schedules, const std::vector<const Arena*>& arenas,
                  const Weights& weights, const Options& options, const Chip& chip);

@@ -1,4 +1,4 @@
-// Where the weights lie: on the device, or as many matrices as must in pinned host memory.
+// Where the weights lie: on the device, or, where they do not fit, some matrices in pinned host memory.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -13,7 +13,7 @@ class Matrices {
  public:
   explicit Matrices(const ProgramInfo& program) : program_(program) {}
 
-  /// As many leave as must for everything to fit `budget` bytes. Refuses where even the least that can stay does not.
+  /// They leave in the order given until all fits `budget` bytes. Refuses where even the least that can stay does not.
   Status choose(uint64_t budget) {
     int least = 0;
     for (left_ = 0; left_ <= program_.leaving_count; ++left_) {
