@@ -59,7 +59,7 @@ std::string text_of(const OpCase& c, int rows) {
   return text + body + "Show out.\n" + (c.integers.empty() ? "" : "Show " + c.integers + ".\n");
 }
 
-/// A checkpoint with a float tensor of noise for each constant; those named "rate" are negative.
+/// A checkpoint with a float tensor of noise for each constant; those named "rate" are negative, "factors" positive.
 std::string noise_checkpoint(const StepGraph& graph) {
   std::mt19937 random(7);
   std::uniform_real_distribution<float> noise(-1.0f, 1.0f);
@@ -67,7 +67,11 @@ std::string noise_checkpoint(const StepGraph& graph) {
   for (const Value& v : graph.values) {
     if (v.kind != ValueKind::Constant && v.kind != ValueKind::Quantized) continue;
     std::vector<float> values(size_t(v.shape.elements()));
-    for (float& x : values) x = v.name == "rate" ? -std::abs(noise(random)) : noise(random);
+    for (float& x : values) {
+      x = noise(random);
+      if (v.name == "rate") x = -std::abs(x);
+      if (v.name == "factors") x = 0.5f + std::abs(x);
+    }
     TensorText tensor{.name = v.name + ".weight", .ne = {v.shape.columns, v.shape.rows, v.shape.experts}};
     tensor.data.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     file.tensor(tensor);
@@ -185,9 +189,9 @@ const std::vector<OpCase> kSequence = {
     {"RotationOfAPart", "", {72}, out(kRotated + "10 and base 10000.0 and paired 0 and magnitude 1.2 and linear 4.0")},
     {"RotationByYarn", "", {72}, out(kRotated + "24 and base 10000.0 and paired 0 and yarn 8.0 and original 64")},
     {"RotationByFactors",
-     constant("f", 12),
+     constant("factors", 12),
      {72},
-     "Let out be the rotation of a and POS and f with width 24 and turned 24 and base 10000.0 and paired 0.\n"},
+     "Let out be the rotation of a and POS and factors with width 24 and turned 24 and base 10000.0 and paired 0.\n"},
     {"PositionScale", "", {9}, out("position scale of a and POS with factor 0.3 and length 2"), "", 9},
     {"Attention",
      carried("k", 512, 48) + carried("v", 512, 48),
