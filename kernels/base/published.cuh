@@ -43,9 +43,9 @@ __device__ __forceinline__ bool all_there(float4 v) {
 /// What lies at `from`, once it is there; `v` is what was read last. Between two reads: `pause`.
 template <class Pause>
 __device__ __forceinline__ float4 await_published(const float4* from, float4 v, Pause pause) {
-  while (!all_there(v)) {
+  for ([[maybe_unused]] unsigned tries = 0; !all_there(v); tries++) {
 #ifndef __CUDACC__
-    host_chip::await_other_block();
+    host_chip::await_other_block(tries);
 #endif
     pause();
     v = read_published(from);
