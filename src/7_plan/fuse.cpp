@@ -155,10 +155,10 @@ void check_rule_names(const Options& options) {
 }
 
 Step fuse(Step step, const Weights& weights, const Options& options, const Chip& chip, std::vector<Fired>& fired) {
+  Cost before = cost_of(step, weights, options);
   for (const Rule& rule : rules()) {
     if (held(rule, options)) continue;
     const std::vector<PatternNode> pattern = parse_pattern(rule.pattern);
-    const Cost before = cost_of(step, weights, options);
     int from = 0, times = 0;
     while (apply_once(step, rule, pattern, weights, options, chip, from)) times++;
     if (times == 0) continue;
@@ -167,6 +167,7 @@ Step fuse(Step step, const Weights& weights, const Options& options, const Chip&
     if (known == fired.end()) known = fired.insert(fired.end(), Fired{std::string(rule.name), 0, 0, 0});
     known->times += times;
     known->launches += before.launches - after.launches, known->bytes += before.bytes - after.bytes;
+    before = after;
   }
   drop_unwritten_arrays(step);
   return step;
