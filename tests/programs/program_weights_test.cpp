@@ -18,12 +18,17 @@ std::vector<int> ids_of(const Outcome& outcome) {
   return outcome.code == 0 ? json::parse(outcome.out).at("ids").get<std::vector<int>>() : std::vector<int>{};
 }
 
+/// A golden case's checkpoint with other weights, at `path`.
+void write_fine_tune(const std::string& name, const std::string& path) {
+  json recipe = load_case(name).recipe;
+  recipe["seed"] = recipe.at("seed").get<int64_t>() + 1;
+  write_checkpoint(recipe, path);
+}
+
 TEST(ProgramWeights, AFineTuneGivesItsOwnTokens) {
   const TempFolder folder;
   const std::string tuned = folder / "tuned.gguf";
-  json recipe = load_case("llama-f32").recipe;
-  recipe["seed"] = recipe.at("seed").get<int64_t>() + 1;
-  write_checkpoint(recipe, tuned);
+  write_fine_tune("llama-f32", tuned);
   const std::vector<std::string> run = {"--tokens", "5,6,7", "-n", "8", "--json"};
   std::vector<std::string> allowed = run, interpreted = {LANEC, "run", tuned};
   allowed.insert(allowed.end(), {"-m", tuned, "--allow-weights-change"});
@@ -44,9 +49,7 @@ void write_with_factor(const std::string& path, float factor) {
 TEST(ProgramWeights, AFineTuneKeepsTheFactorsOfItsTables) {
   const TempFolder folder;
   const std::string tuned = folder / "tuned.gguf";
-  json recipe = load_case("llama3-f32").recipe;
-  recipe["seed"] = recipe.at("seed").get<int64_t>() + 1;
-  write_checkpoint(recipe, tuned);
+  write_fine_tune("llama3-f32", tuned);
   const std::vector<std::string> allowed = {"-m", tuned, "--allow-weights-change", "--tokens", "5", "-n", "1"};
   EXPECT_EQ(run_program("llama3", allowed).code, 0) << run_program("llama3", allowed).err;
   write_with_factor(tuned, 8);
