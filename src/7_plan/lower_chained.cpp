@@ -7,7 +7,6 @@
 // unrestored. So a step with one such op has it as two launches.
 #include <algorithm>
 
-#include "6_weights/repacked.h"
 #include "7_plan/repacked_matrices.h"
 #include "7_plan/rule_parts.h"
 #include "7_plan/streamed.h"
@@ -80,8 +79,6 @@ bool same_threads(const StepOp& product, const StepOp& next, const Weights& weig
 }
 
 }  // namespace
-
-bool can_chain(const Options& options, const Chip& chip) { return streams(options, chip); }
 
 bool chains(const RuleContext& c, const StepOp& product, const StepOp& next) {
   if (c.step.links < 0 || product.result.shape.rows != 1 || !absent(product.parts.norm) || !absent(next.parts.post))

@@ -201,9 +201,9 @@ constexpr std::array kRules = {
     Rule{"post norm", "n:rms norm(x, w) -> y; p:gated product(y)", makes_sum, with_sum, "post_normed_gated_product",
          "a launch"},
     Rule{"post norm", "n:rms norm(x, w) -> y; p:choice(W, y)", makes_sum, with_sum, "post_normed_choice", "a launch"},
-    Rule{kChainRule, "p:matrix product(W, x) -> y; next:gated product(y)", links, chained, "chained_gated_product",
+    Rule{"chain", "p:matrix product(W, x) -> y; next:gated product(y)", links, chained, "chained_gated_product",
          "a launch"},
-    Rule{kChainMatricesRule, "p:matrix product(W, x) -> y; next:products(y)", links, chained, "chained_products",
+    Rule{"chain matrices", "p:matrix product(W, x) -> y; next:products(y)", links, chained, "chained_products",
          "a launch", true},
 };
 

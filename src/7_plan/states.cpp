@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "6_weights/repacked.h"
 #include "7_plan/step.h"
-#include "7_plan/streamed.h"
 #include "7_plan/tensor_attention.h"
 #include "lane/error.h"
 
@@ -112,7 +112,7 @@ States place_states(const Cut& cut, const StepGraph& graph, const Options& optio
     result.states.push_back(state);
   }
   if (can_attend_on_tensor_cores(options, chip)) add_arrivals(result, graph);
-  if (can_chain(options, chip)) add_links(result, graph);
+  if (streams(options, chip)) add_links(result, graph);
   return result;
 }
 

@@ -23,11 +23,8 @@ bool streams_post_norm(int64_t columns, bool gated);
 bool streams_together(const RuleContext& c, const std::vector<const StepOp*>& products);
 /// Whether one launch computes both products and their gate.
 bool streams_gate(const RuleContext& c, const StepOp& gate, const StepOp& up, const StepOp& of);
-
-constexpr std::string_view kChainRule = "chain", kChainMatricesRule = "chain matrices";
-/// Whether a launch may compute a product and, of its result, gate and up, or products (ops/chained_products.cuh): in a
+/// Whether a launch computes a product and, of its result, gate and up, or products (ops/chained_products.cuh): in a
 /// step of one token.
-bool can_chain(const Options& options, const Chip& chip);
 bool chains(const RuleContext& c, const StepOp& product, const StepOp& next);
 
 }  // namespace lane
