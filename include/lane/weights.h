@@ -43,6 +43,7 @@ struct RepackedFormat {
   FormatId format;
   std::string_view name, file;  // "RepackedQ4_K", "layout/q4_k.cuh"
   int bytes_256;                // of 256 weights
+  bool word_shares = false;     // L::kWordShares: a lane of a tensor core takes its codes as they lie
 };
 /// Null for a format that has no such layout.
 const RepackedFormat* find_repacked(const Format& format);

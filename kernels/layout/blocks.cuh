@@ -35,6 +35,9 @@ struct RepackedBlocks {
   static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
     weights_of(unpack(row, blocks, block), w);
   }
+  static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
+    return Format::scale(row, blocks, block);
+  }
 
   static __device__ __forceinline__ void codes(const uint8_t* row, int blocks, int block, uint32_t (&w)[8]) {
     Format::words(row, blocks, block, w);
@@ -98,6 +101,11 @@ struct RepackedHalfBlocks {
     const uint8_t* half = row + Format::kCodeBytes * blocks + 2 * block;
     return {load_half(row + (Format::kCodeBytes + 2) * blocks + 2 * (block >> 3)),
             {static_cast<int8_t>(half[0]), static_cast<int8_t>(half[1])}};
+  }
+  static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
+    const uint32_t halves = load_as<uint16_t>(row + Format::kCodeBytes * blocks + 2 * block);
+    return {load_half(row + (Format::kCodeBytes + 2) * blocks + 2 * (block >> 3)),
+            {static_cast<int8_t>(halves), static_cast<int8_t>(halves >> 8)}};
   }
   static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
     uint32_t w[8];

@@ -54,6 +54,10 @@ struct RepackedQ4_K {
     const BlockScale s = header(row, blocks, block);
     return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
   }
+  static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
+    const BlockScale s = scale_of_header(load_as<uint4>(row + 16 * blocks + 16 * (block >> 3)), block);
+    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+  }
   static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);
   }

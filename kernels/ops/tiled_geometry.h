@@ -58,15 +58,32 @@ LANE_ANYWHERE constexpr int tiled_row_stride(int row_bytes) { return row_bytes /
 LANE_ANYWHERE constexpr int tiled_slot_bytes(int bytes_256, int columns, int tiles) {
   return tiles * kTileRows * tiled_row_stride(slice_row_bytes(bytes_256, slices(columns).full));
 }
-/// A warp's unpacked codes and scales: of its four blocks of a tile.
-constexpr int kTiledScratchBytes = 4 * kTileRows * (kBlockColumns + 8);
-/// All of a warp's: of its tiles, and its vectors' scales and sums.
-LANE_ANYWHERE constexpr int tiled_scratch_bytes(int tiles, int tokens) {
-  return tiles * kTiledScratchBytes + 4 * tokens * 8;
+/// What blocks of tiles ask of a format: its bytes for 256 weights, and whether a lane of a tensor core takes its codes
+/// from the slot as they lie, L::kWordShares.
+struct TiledFormat {
+  int bytes_256;
+  bool word_shares;
+};
+/// A warp's four blocks of a tile: their scales, and behind them their unpacked codes where they need a place.
+constexpr int kTiledScaleBytes = 4 * kTileRows * 8;
+LANE_ANYWHERE constexpr int tile_scratch_bytes(bool word_shares) {
+  return kTiledScaleBytes + (word_shares ? 0 : 4 * kTileRows * kBlockColumns);
 }
-/// Beside the ring: scratch, a stage's sums, one for each of a slice's parts, and the totals of so many turns.
-LANE_ANYWHERE constexpr int tiled_other_bytes(int tiles, int tokens, int turns) {
-  return kTiledWarps * tiled_scratch_bytes(tiles, tokens) + tiles * (kTiledParts + turns) * kTileRows * tokens * 4;
+/// All of a warp's: of its tiles, and its vectors' scales and sums.
+LANE_ANYWHERE constexpr int tiled_scratch_bytes(bool word_shares, int tiles, int tokens) {
+  return tiles * tile_scratch_bytes(word_shares) + 4 * tokens * 8;
+}
+/// A stage's sums, one for each of a slice's parts.
+LANE_ANYWHERE constexpr int tiled_stage_floats(int tiles, int tokens) {
+  return tiles * kTiledParts * kTileRows * tokens;
+}
+/// Stages that have their own: of two, warps go on to the next one while slower ones add up this one's. Where codes
+/// need a place, the ring needs the room more.
+LANE_ANYWHERE constexpr int tiled_sum_stages(bool word_shares) { return word_shares ? 2 : 1; }
+/// Beside the ring: scratch, stages' sums, and the totals of so many turns.
+LANE_ANYWHERE constexpr int tiled_other_bytes(bool word_shares, int tiles, int tokens, int turns) {
+  return kTiledWarps * tiled_scratch_bytes(word_shares, tiles, tokens) +
+         4 * (tiled_sum_stages(word_shares) * tiled_stage_floats(tiles, tokens) + turns * tiles * kTileRows * tokens);
 }
 
 struct TiledGeometry {
@@ -83,7 +100,9 @@ struct TiledShare {
 namespace tiled_detail {
 
 struct Problem {
-  int columns, bytes_256, rows, block_tokens, grid_y;
+  int columns;
+  TiledFormat format;
+  int rows, block_tokens, grid_y;
   bool gated;
   int resident, budget;  // blocks that the chip has room for, of so many bytes of shared memory
   constexpr int slices_of_block(int splits) const { return (slices(columns).count + splits - 1) / splits; }
@@ -94,9 +113,9 @@ struct Problem {
     if (turns > kTiledMaxTurns) turns = kTiledMaxTurns;
     return {tiles, splits, turns, (steps + turns - 1) / turns};
   }
-  constexpr int slot_bytes(int tiles) const { return tiled_slot_bytes(bytes_256, columns, tiles); }
+  constexpr int slot_bytes(int tiles) const { return tiled_slot_bytes(format.bytes_256, columns, tiles); }
   constexpr int other_bytes(const TiledShare& s) const {
-    return tiled_other_bytes(s.tiles, block_tokens, s.splits > 1 ? 0 : s.turns);
+    return tiled_other_bytes(format.word_shares, s.tiles, block_tokens, s.splits > 1 ? 0 : s.turns);
   }
   /// Slots that the block has room for, no more than its stages.
   constexpr int ring(const TiledShare& s) const {
@@ -135,11 +154,11 @@ struct Problem {
   }
 };
 
-constexpr Problem problem(int block_tokens, int columns, int bytes_256, int rows, int tokens, bool gated,
+constexpr Problem problem(int block_tokens, int columns, TiledFormat format, int rows, int tokens, bool gated,
                           int multiprocessors, int shared_limit) {
   const int sharers = block_tokens <= 16 ? 2 : 1;  // blocks of a multiprocessor
   return {columns,
-          bytes_256,
+          format,
           rows,
           block_tokens,
           (tokens + block_tokens - 1) / block_tokens,
@@ -169,14 +188,13 @@ constexpr bool has_shared(const TiledGeometry& g, int shared_limit) {
   return g.shared_bytes + kTiledStaticBytes <= shared_limit;
 }
 
-/// A product of `rows` rows (of the gate, if gated) and `columns` columns, of a format that takes `bytes_256` bytes for
-/// 256 weights, with `tokens` vectors. A block has as many tokens as a multiprocessor's shared memory allows; two
-/// blocks share it where their rings fit.
-constexpr TiledGeometry tiled_geometry(int columns, int bytes_256, int rows, int tokens, bool gated,
+/// A product of `rows` rows (of the gate, if gated) and `columns` columns with `tokens` vectors. A block has as many
+/// tokens as a multiprocessor's shared memory allows; two blocks share it where their rings fit.
+constexpr TiledGeometry tiled_geometry(int columns, TiledFormat format, int rows, int tokens, bool gated,
                                        int multiprocessors, int shared_limit) {
   const auto with = [&](int block_tokens, int least_ring) {
     const auto problem =
-        tiled_detail::problem(block_tokens, columns, bytes_256, rows, tokens, gated, multiprocessors, shared_limit);
+        tiled_detail::problem(block_tokens, columns, format, rows, tokens, gated, multiprocessors, shared_limit);
     return tiled_detail::geometry(problem, problem.best(), least_ring);
   };
   // With two slots, one is filled again while the other is read.

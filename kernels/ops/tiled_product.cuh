@@ -15,9 +15,9 @@
 // blocks are added as the tree of its lanes (partners 16, 8, 4, 2, 1 apart), and slices in their order. A warp has four
 // of a slice's blocks, 8 apart, so it makes the tree's first two levels, and the sum over the eight warps the others.
 //
-// A stage is a slice of some of a block's rows: its bulk copies were asked for `ring` stages ago. Each warp unpacks its
-// four blocks into bytes, a lane a row, takes them back as tensor-core fragments, and leaves its sums in shared memory,
-// where after the stage's one barrier each thread adds up the results that it owns.
+// A stage is a slice of some of a block's rows: its bulk copies were asked for `ring` stages ago. Each warp takes its
+// four blocks as tensor-core fragments from the slot, or unpacks them into bytes, a lane a row, and takes them back from
+// there; it leaves its sums in shared memory, where behind a barrier each thread adds up the results that it owns.
 //
 // Where rows are few, several blocks share them, each with some of the slices, note [splits]: they leave the slices'
 // sums in `partial`, and the last to arrive adds them in the slices' order.
@@ -31,6 +31,9 @@
 
 namespace LANE_NAMESPACE {
 
+template <class L>
+constexpr TiledFormat kTiledFormat = {L::kBytes256, L::kWordShares};
+
 /// Constants of a kernel. Tiles: of 16 rows; in a gated product half of them are the gate's, half the up matrix's.
 template <class Layout, int ColumnCount, int WordCount, int TokenCount, int TileCount, int MatrixCount>
 struct TiledShape {
@@ -42,7 +45,11 @@ struct TiledShape {
   static constexpr int kRows = kTiles / kMatrices * kTileRows;  // of a matrix, at a time
   static constexpr int kSlotBytes = tiled_slot_bytes(L::kBytes256, kColumns, kTiles);
   static constexpr int kGroupBytes = token_group_bytes(kColumns, kWords);
-  static constexpr int kScratchBytes = tiled_scratch_bytes(kTiles, kTokens), kScratches = kTiledWarps * kScratchBytes;
+  static constexpr int kTileScratchBytes = tile_scratch_bytes(L::kWordShares);
+  static constexpr int kScratchBytes = tiled_scratch_bytes(L::kWordShares, kTiles, kTokens),
+                       kScratches = kTiledWarps * kScratchBytes;
+  static constexpr int kStageFloats = tiled_stage_floats(kTiles, kTokens),
+                       kSumStages = tiled_sum_stages(L::kWordShares);
   static constexpr int kPartSums = kTiles * kTileRows * kTokens;
   static constexpr int kThreads = 32 * kTiledWarps,
                        kResults = kRows * kTokens;  // of a turn
@@ -183,6 +190,9 @@ __device__ __forceinline__ void load_vectors(VectorFragments<S>& v, const uint8_
   }
 }
 
+/// Where a row's scale lies among a warp's of a tile: those of blocks 16 apart are neighbours, for one load.
+__device__ __forceinline__ int scale_place(int leaf, int row) { return (leaf % 2 * kTileRows + row) * 2 + leaf / 2; }
+
 /// Two of a warp's four blocks of a tile, as lane l has them: of row l % 16. Codes only where a lane of a tensor core
 /// does not take them from the slot.
 template <class S>
@@ -198,7 +208,7 @@ struct UnpackedRow {
     for (int i = 0; i < 2; i++) {
       const int block = min(part + kTiledParts * leaf(i, lane), blocks - 1);
       if constexpr (!S::L::kWordShares) S::L::codes(packed, blocks, block, codes[i]);
-      scales[i] = S::L::scale(packed, blocks, block);
+      scales[i] = S::L::scale_by_rows(packed, blocks, block);
     }
   }
   /// As bytes and scales.
@@ -208,12 +218,12 @@ struct UnpackedRow {
     for (int i = 0; i < 2; i++) {
       if constexpr (!S::L::kWordShares) {
         const uint32_t(&w)[8] = codes[i];
-        uint8_t* to = scratch + leaf(i, lane) * (kTileRows * kBlockColumns) + row * 16;
+        uint8_t* to = scratch + kTiledScaleBytes + leaf(i, lane) * (kTileRows * kBlockColumns) + row * 16;
         store_as(to, make_uint4(w[0], w[1], w[2], w[3]));
         store_as(to + kTileRows * 16, make_uint4(w[4], w[5], w[6], w[7]));
       }
-      auto* to_scales = reinterpret_cast<typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns);
-      to_scales[leaf(i, lane) * kTileRows + row] = scales[i];
+      auto* to_scales = reinterpret_cast<typename S::Scale*>(scratch);
+      to_scales[scale_place(leaf(i, lane), row)] = scales[i];
     }
   }
 };
@@ -234,13 +244,21 @@ struct WarpTile {
                   lower = S::L::share(row + 8 * stride, blocks, block, lane % 4);
       return make_uint4(upper.x, lower.x, upper.y, lower.y);
     } else {
-      return load_fragment(scratch + leaf * (kTileRows * kBlockColumns));
+      return load_fragment(scratch + kTiledScaleBytes + leaf * (kTileRows * kBlockColumns));
     }
   }
-  /// Of the lane's two rows.
-  __device__ __forceinline__ const typename S::Scale* scales(int leaf) const {
-    const auto* all = reinterpret_cast<const typename S::Scale*>(scratch + 4 * kTileRows * kBlockColumns);
-    return all + leaf * kTileRows + lane / 4;
+  /// Of blocks `leaf` and leaf + 2, of the lane's two rows.
+  __device__ __forceinline__ void read_scales(int leaf, typename S::Scale (&scales)[2][2]) const {
+    using Scale = typename S::Scale;
+    struct alignas(2 * sizeof(Scale)) Pair {
+      Scale of[2];
+    };
+    const auto* all = reinterpret_cast<const Scale*>(scratch);
+    LANE_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const Pair pair = *reinterpret_cast<const Pair*>(all + scale_place(leaf, lane / 4 + 8 * i));
+      scales[0][i] = pair.of[0], scales[1][i] = pair.of[1];
+    }
   }
 };
 
@@ -252,11 +270,9 @@ struct BlockSums {
 
 template <class S>
 __device__ __forceinline__ BlockSums<S> block_sums(const WarpTile<S>& tile, const VectorFragments<S>& v,
-                                                   const float4* pairs, int leaf) {
+                                                   const float4* pairs, int leaf, const typename S::Scale (&scale)[2]) {
   using L = typename S::L;
   const uint4 a = tile.fragment(leaf);
-  const auto* scales = tile.scales(leaf);
-  const typename S::Scale scale[2] = {scales[0], scales[8]};
   BlockSums<S> sums;
   LANE_UNROLL
   for (int group = 0; group < S::kGroups; group++) {
@@ -301,9 +317,14 @@ template <class S>
 __device__ __forceinline__ BlockSums<S> part_sums(const WarpTile<S>& tile, const VectorFragments<S>& v,
                                                   const float4* pairs) {
   // Blocks 16 apart, then 8.
-  const BlockSums<S> even = block_sums<S>(tile, v, pairs, 0) + block_sums<S>(tile, v, pairs, 2);
-  const BlockSums<S> odd = block_sums<S>(tile, v, pairs, 1) + block_sums<S>(tile, v, pairs, 3);
-  return even + odd;
+  BlockSums<S> sums[2];
+  LANE_UNROLL
+  for (int leaf = 0; leaf < 2; leaf++) {
+    typename S::Scale scales[2][2];
+    tile.read_scales(leaf, scales);
+    sums[leaf] = block_sums<S>(tile, v, pairs, leaf, scales[0]) + block_sums<S>(tile, v, pairs, leaf + 2, scales[1]);
+  }
+  return sums[0] + sums[1];
 }
 /// To [group][16 rows][8 tokens].
 template <class S>
@@ -400,24 +421,29 @@ __device__ __forceinline__ void add_partial_sums(const TiledTask& task, const St
 template <class S>
 __device__ __forceinline__ void work_on_stage(const uint8_t* slot, int slice, const VectorFragments<S>& v, float* sums,
                                               uint8_t* scratch, int part, int lane) {
-  auto* pairs = reinterpret_cast<float4*>(scratch + S::kTiles * kTiledScratchBytes);
+  auto* pairs = reinterpret_cast<float4*>(scratch + S::kTiles * S::kTileScratchBytes);
   const auto packed = [&](int tile) { return slot + tile * kTileRows * tiled_row_stride(S::row_bytes(slice)); };
   UnpackedRow<S> rows[S::kTiles];
   LANE_UNROLL
   for (int tile = 0; tile < S::kTiles; tile++) rows[tile].read(packed(tile), slice, part, lane);
   LANE_UNROLL
-  for (int tile = 0; tile < S::kTiles; tile++) rows[tile].write(scratch + tile * kTiledScratchBytes, lane);
+  for (int tile = 0; tile < S::kTiles; tile++) rows[tile].write(scratch + tile * S::kTileScratchBytes, lane);
   v.store_pairs(pairs, lane);
   __syncwarp();
   BlockSums<S> made[S::kTiles];
+  const auto store = [&](int tile) {
+    store_part<S>(sums + part * S::kPartSums + tile * kTileRows * S::kTokens, made[tile], lane);
+  };
   LANE_UNROLL
-  for (int tile = 0; tile < S::kTiles; tile++)
+  for (int tile = 0; tile < S::kTiles; tile++) {
     made[tile] =
-        part_sums<S>(WarpTile<S>{packed(tile), scratch + tile * kTiledScratchBytes, slice, part, lane}, v, pairs);
+        part_sums<S>(WarpTile<S>{packed(tile), scratch + tile * S::kTileScratchBytes, slice, part, lane}, v, pairs);
+    if (S::kSumStages > 1) store(tile);
+  }
+  if (S::kSumStages > 1) return;
   __syncthreads();  // the stage before has been added up
   LANE_UNROLL
-  for (int tile = 0; tile < S::kTiles; tile++)
-    store_part<S>(sums + part * S::kPartSums + tile * kTileRows * S::kTokens, made[tile], lane);
+  for (int tile = 0; tile < S::kTiles; tile++) store(tile);
 }
 
 template <class S>
@@ -427,7 +453,7 @@ __device__ __forceinline__ void tiled_block(const TiledTask& task, const Streame
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, turns = turns_of<S>(task.rows);
   uint8_t* scratches = shared + task.ring * S::kSlotBytes;
   auto* sums = reinterpret_cast<float*>(scratches + S::kScratches);
-  float* totals = sums + kTiledParts * S::kPartSums;
+  float* totals = sums + S::kSumStages * S::kStageFloats;
   TiledCopies<S> copies{shared, barriers, task.ring, turns, 0, {first_slice<S>(), 0}};
   copies.start(task);
   await_producer();
@@ -435,18 +461,20 @@ __device__ __forceinline__ void tiled_block(const TiledTask& task, const Streame
   const uint8_t* x = task.x + static_cast<int64_t>(blockIdx.y) * S::kGroups * S::kGroupBytes;
   VectorFragments<S> v;
   load_vectors<S>(v, x, first_slice<S>(), warp, lane);
-  int slot = 0;
+  int slot = 0, sum_stage = 0;
   uint32_t parity = 0;
   LANE_KEEP_LOOP
   for (TiledStage stage{first_slice<S>(), 0}; stage.slice < end_slice<S>(); stage.advance(turns)) {
     wait_copy(barriers + slot, parity);
-    work_on_stage<S>(shared + slot * S::kSlotBytes, stage.slice, v, sums, scratches + warp * S::kScratchBytes, warp,
-                     lane);
+    float* stage_sums = sums + sum_stage * S::kStageFloats;
+    work_on_stage<S>(shared + slot * S::kSlotBytes, stage.slice, v, stage_sums, scratches + warp * S::kScratchBytes,
+                     warp, lane);
     // The next slice's vectors are on their way while the block meets and adds.
     if (stage.turn == turns - 1 && stage.slice < end_slice<S>() - 1) load_vectors<S>(v, x, stage.slice + 1, warp, lane);
     __syncthreads();
     copies.ask(task);
-    add_stage<S>(task, result, stage, sums, totals);
+    add_stage<S>(task, result, stage, stage_sums, totals);
+    if (++sum_stage == S::kSumStages) sum_stage = 0;
     if (task.ring == 1) __syncthreads();  // portable copies are there when all warps have made theirs
     if (++slot == task.ring) slot = 0, parity ^= 1;
   }

@@ -56,8 +56,8 @@ using Products = std::vector<Problem>;  // of the same vectors
 /// Of the first; they are launched one by one.
 Geometry tiled(const Products& products) {
   const auto geometry = [](const Problem& p) {
-    return kernels::tiled_geometry(p.columns, p.repacked->bytes_256, p.rows, p.tokens, p.gated, p.chip.multiprocessors,
-                                   p.chip.shared_bytes);
+    return kernels::tiled_geometry(p.columns, {p.repacked->bytes_256, p.repacked->word_shares}, p.rows, p.tokens,
+                                   p.gated, p.chip.multiprocessors, p.chip.shared_bytes);
   };
   const kernels::TiledGeometry g = geometry(products[0]);
   return {dim(g.grid_x, g.grid_y, g.grid_z),

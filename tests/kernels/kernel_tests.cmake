@@ -17,7 +17,7 @@ lane_kernel_test(product_test SOURCES product_test.cpp product_int8_test.cpp pro
 lane_kernel_test(finite_test SOURCES finite_test.cpp LINKS lane_tables)
 lane_kernel_test(streamed_test SOURCES streamed_test.cpp LINKS lane_tables)
 lane_kernel_test(chained_test SOURCES chained_test.cpp post_normed_test.cpp LINKS lane_tables)
-lane_kernel_test(tiled_test SOURCES tiled_test.cpp LINKS lane_tables)
+lane_kernel_test(tiled_test SOURCES tiled_test.cpp LINKS lane_weights lane_tables)
 lane_kernel_test(batched_test SOURCES batched_test.cpp LINKS lane_tables)
 lane_kernel_test(mma_int8_test SOURCES mma_int8_test.cpp LINKS lane_tables)
 lane_kernel_test(chunk_test SOURCES chunk_test.cpp LINKS lane_tables)

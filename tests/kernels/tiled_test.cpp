@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/repacked_layouts.h"
 #include "kernels/repacked_matrix.h"
-#include "layout/all.cuh"
+#include "lane/weights.h"
 #include "ops/quantize_vectors.cuh"
 #include "ops/tiled_product.cuh"
 
@@ -99,7 +100,8 @@ void expect_streamed_bits(FormatId id, int rows, int tokens, bool normed) {
   const Inputs in(Columns, rows, tokens, normed);
   const std::vector<float> alone = streamed_results<L, Columns, Words>(m, in, rows);
   for (int multiprocessors : {1, 3}) {
-    const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, false, multiprocessors, kSharedLimit);
+    const TiledGeometry g =
+        tiled_geometry(Columns, kTiledFormat<L>, rows, tokens, false, multiprocessors, kSharedLimit);
     EXPECT_EQ(first_difference(tiled_results<L, Columns, Words>(g, m, in, rows), alone), -1)
         << multiprocessors << " multiprocessors";
   }
@@ -112,7 +114,7 @@ void expect_streamed_bits_of_shares(FormatId id, int rows, int tokens) {
   const Inputs in(Columns, rows, tokens, false);
   const std::vector<float> alone = streamed_results<L, Columns, 2>(m, in, rows);
   const auto problem =
-      tiled_detail::problem(tokens <= 8 ? 8 : 16, Columns, L::kBytes256, rows, tokens, false, 2, 227 * 1024);
+      tiled_detail::problem(tokens <= 8 ? 8 : 16, Columns, kTiledFormat<L>, rows, tokens, false, 2, 227 * 1024);
   for (int tiles : {1, 2}) {
     for (int splits = 1; splits <= slices(Columns).count; splits++) {
       const TiledGeometry g = tiled_detail::geometry(problem, problem.share(tiles, splits), 2);
@@ -148,7 +150,7 @@ void expect_streamed_gated_bits(FormatId id, int rows, int tokens, int gelu) {
              s.shared_bytes, alone.data(), gate.repacked.data(), up.repacked.data(), in.x.data(), in.norm_or_null,
              kEpsilon, gelu, rows, s.share[0].rows_per_block, s.share[0].ring);
   const Quantized<L, Columns, Words, 2> x(in);
-  const TiledGeometry g = tiled_geometry(Columns, L::kBytes256, rows, tokens, true, 2, kSharedLimit);
+  const TiledGeometry g = tiled_geometry(Columns, kTiledFormat<L>, rows, tokens, true, 2, kSharedLimit);
   run_kernel(tiled_gated_kernel<L, Columns, Words>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)), g.threads,
              g.shared_bytes, together.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), gelu, rows,
              tokens, g.ring);
@@ -163,16 +165,16 @@ TEST(TiledProduct, GatesWithTheBitsOfEachTokenAlone) {
 /// 99 KiB a block, as graphics cards have: fewer tokens a block, or a ring of one slot.
 TEST(TiledProduct, HasThemWhereSharedMemoryIsShort) {
   constexpr int kShort = 99 * 1024, kColumns = 2048, kRows = 20, kTokensTried = 37;
-  const Matrix<RepackedQ8_0> gate(FormatId::Q8_0, kRows, kColumns, 3), up(FormatId::Q8_0, kRows, kColumns, 4);
+  const Matrix<RepackedQ6_K> gate(FormatId::Q6_K, kRows, kColumns, 3), up(FormatId::Q6_K, kRows, kColumns, 4);
   const Inputs in(kColumns, kRows, kTokensTried, true);
-  const Quantized<RepackedQ8_0, kColumns, 2, 2> x(in);
+  const Quantized<RepackedQ6_K, kColumns, 2, 2> x(in);
   std::vector<std::vector<float>> results;
   for (const int limit : {227 * 1024, kShort}) {
-    const TiledGeometry g = tiled_geometry(kColumns, 272, kRows, kTokensTried, true, 2, limit);
+    const TiledGeometry g = tiled_geometry(kColumns, kTiledFormat<RepackedQ6_K>, kRows, kTokensTried, true, 2, limit);
     EXPECT_EQ(g.tokens, limit == kShort ? 8 : 32);
     EXPECT_EQ(g.ring == 1, limit == kShort);
     const DeviceArray<float> out(size_t(kTokensTried * kRows));
-    run_kernel(tiled_gated_kernel<RepackedQ8_0, kColumns, 2>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)),
+    run_kernel(tiled_gated_kernel<RepackedQ6_K, kColumns, 2>(g), dim3(unsigned(g.grid_x), unsigned(g.grid_y)),
                g.threads, g.shared_bytes, out.data(), gate.repacked.data(), up.repacked.data(), x.vectors.data(), 0,
                kRows, kTokensTried, g.ring);
     results.push_back(out.values());
@@ -180,22 +182,37 @@ TEST(TiledProduct, HasThemWhereSharedMemoryIsShort) {
   EXPECT_EQ(first_difference(results[1], results[0]), -1);
 }
 
+/// The planner knows of a layout what its kernels do.
+TEST(TiledFormat, IsWhatTheTableSays) {
+  for_each_repacked_layout([]<class L, int Words>(const char* name) {
+    const RepackedFormat* row = find_repacked(*find_format(name));
+    ASSERT_NE(row, nullptr) << name;
+    EXPECT_EQ(row->bytes_256, L::kBytes256) << name;
+    if constexpr (Words == 2) {
+      EXPECT_EQ(row->word_shares, L::kWordShares) << name;
+    }
+  });
+}
+
 TEST(TiledGeometry, FitsASmallMultiprocessorInEveryFormat) {
   constexpr int kLimit = 99 * 1024;
-  for (int bytes_256 : {114, 144, 176, 210, 272})
+  constexpr TiledFormat kFormats[] = {kTiledFormat<RepackedQ3_K>, kTiledFormat<RepackedQ4_K>,
+                                      kTiledFormat<RepackedQ5_K>, kTiledFormat<RepackedQ6_K>,
+                                      kTiledFormat<RepackedQ8_0>};
+  for (const TiledFormat& format : kFormats)
     for (int columns : {896, 2048, 4864, 14336})
       for (int tokens : {2, 16, 64, 512})
         for (bool gated : {false, true})
-          EXPECT_TRUE(has_shared(tiled_geometry(columns, bytes_256, 4096, tokens, gated, 48, kLimit), kLimit))
-              << bytes_256 << ", " << columns << ", " << tokens << (gated ? ", gated" : "");
+          EXPECT_TRUE(has_shared(tiled_geometry(columns, format, 4096, tokens, gated, 48, kLimit), kLimit))
+              << format.bytes_256 << ", " << columns << ", " << tokens << (gated ? ", gated" : "");
 }
 
 TEST(TiledGeometry, SharesRowsWhereTheyAreFew) {
   constexpr int kLimit = 227 * 1024;
-  EXPECT_EQ(tiled_geometry(4096, 144, 1024, 16, false, 132, kLimit).grid_z, 4);
-  EXPECT_EQ(tiled_geometry(4096, 210, 128256, 16, false, 132, kLimit).grid_z, 1);
-  EXPECT_EQ(tiled_geometry(4096, 144, 14336, 16, true, 132, kLimit).grid_z, 1);  // gated
-  EXPECT_EQ(tiled_geometry(4096, 144, 1024, 64, false, 132, kLimit).grid_z, 1);  // many tokens
+  EXPECT_EQ(tiled_geometry(4096, {144, true}, 1024, 16, false, 132, kLimit).grid_z, 4);
+  EXPECT_EQ(tiled_geometry(4096, {210, false}, 128256, 16, false, 132, kLimit).grid_z, 1);
+  EXPECT_EQ(tiled_geometry(4096, {144, true}, 14336, 16, true, 132, kLimit).grid_z, 1);  // gated
+  EXPECT_EQ(tiled_geometry(4096, {144, true}, 1024, 64, false, 132, kLimit).grid_z, 1);  // many tokens
 }
 
 TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
@@ -203,7 +220,7 @@ TEST(TiledGeometry, TakesEveryRowOnceAndFitsTheChip) {
   for (int columns : {128, 640, 896, 2048, 4096, 4864, 14336, 28672}) {
     for (int rows : {1, 131, 896, 4096, 128256}) {
       for (int tokens : {2, 8, 16, 17, 512}) {
-        const TiledGeometry g = tiled_geometry(columns, 272, rows, tokens, false, 132, kLimit);
+        const TiledGeometry g = tiled_geometry(columns, {272, true}, rows, tokens, false, 132, kLimit);
         SCOPED_TRACE(std::to_string(columns) + " x " + std::to_string(rows) + ", " + std::to_string(tokens));
         EXPECT_GE(g.grid_y * g.tokens, tokens);
         EXPECT_LE(g.grid_x, (rows + kTileRows - 1) / kTileRows);

@@ -42,7 +42,7 @@ template <class L, int Columns>
 void enqueue_tiled(cudaStream_t stream, const Chip& chip, float* out, const uint8_t* weights, int rows, const Tokens& t,
                    const float* bias = nullptr, const float* residual = nullptr) {
   const TiledGeometry g =
-      tiled_geometry(Columns, L::kBytes256, rows, t.count, false, chip.multiprocessors, chip.shared_limit);
+      tiled_geometry(Columns, kTiledFormat<L>, rows, t.count, false, chip.multiprocessors, chip.shared_limit);
   const auto kernel =
       g.tokens == 32 ? tiled_product<L, Columns, kWords, 32, 2>
       : g.tokens == 16
@@ -61,7 +61,7 @@ template <class L, int Columns>
 void enqueue_tiled_gated(cudaStream_t stream, const Chip& chip, float* out, const uint8_t* gate, const uint8_t* up,
                          int rows, const Tokens& t, int gelu) {
   const TiledGeometry g =
-      tiled_geometry(Columns, L::kBytes256, rows, t.count, true, chip.multiprocessors, chip.shared_limit);
+      tiled_geometry(Columns, kTiledFormat<L>, rows, t.count, true, chip.multiprocessors, chip.shared_limit);
   const auto kernel = g.tokens == 32   ? tiled_gated_product<L, Columns, kWords, 32, 2>
                       : g.tokens == 16 ? tiled_gated_product<L, Columns, kWords, 16, 2>
                                        : tiled_gated_product<L, Columns, kWords, 8, 2>;
