@@ -18,9 +18,7 @@ struct RepackedBlocks {
   static constexpr bool kWordShares = false;  // whether share() loads no more than it gives
   static constexpr float kTop = 32512.f;      // the largest two-word integer: 127 * 256
 
-  struct Scale {
-    float scale, minimum;
-  };
+  using Scale = ScaleAndMinimum;
 
   static __device__ UnpackedBlock unpack(const uint8_t* row, int blocks, int block) {
     uint32_t w[8];
@@ -35,6 +33,7 @@ struct RepackedBlocks {
   static __device__ void decode(const uint8_t* row, int blocks, int block, float (&w)[32]) {
     weights_of(unpack(row, blocks, block), w);
   }
+  /// scale(), for warps whose lanes have a row each.
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
     return Format::scale(row, blocks, block);
   }

@@ -43,20 +43,15 @@ struct RepackedQ4_K {
     weights_of(unpack(row, blocks, block), w);
   }
 
-  /// Exact products: 11 bits times 6.
-  struct Scale {
-    float scale, minimum;
-  };
+  using Scale = ScaleAndMinimum;
   static __device__ __forceinline__ BlockScale header(const uint8_t* row, int blocks, int block) {
     return read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
   }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = header(row, blocks, block);
-    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+    return scale_and_minimum(header(row, blocks, block));
   }
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = scale_of_header(load_as<uint4>(row + 16 * blocks + 16 * (block >> 3)), block);
-    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+    return scale_and_minimum(scale_of_header(load_as<uint4>(row + 16 * blocks + 16 * (block >> 3)), block));
   }
   static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);

@@ -30,12 +30,10 @@ struct RepackedQ5_K : RepackedBlocks<RepackedQ5_K, 0, true> {
     return read_scale_header(row + kCodeBytes * blocks + 16 * (block >> 3), block);
   }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = header(row, blocks, block);
-    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+    return scale_and_minimum(header(row, blocks, block));
   }
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
-    const BlockScale s = scale_of_header(load_as<uint4>(row + kCodeBytes * blocks + 16 * (block >> 3)), block);
-    return {s.d * static_cast<float>(s.scale), s.dmin * static_cast<float>(s.minimum)};
+    return scale_and_minimum(scale_of_header(load_as<uint4>(row + kCodeBytes * blocks + 16 * (block >> 3)), block));
   }
 };
 
