@@ -5,7 +5,7 @@
 #   tools/bench/run.sh --prepare DIR [--chip NAME] [SHAPE/MIX | MODEL.gguf]...  builds programs into DIR; needs no GPU
 #   DIR/run.sh --run DIR [--llama FOLDER] [SHAPE/MIX | MODEL.gguf]...  runs them; needs a GPU and its driver alone
 #
-# SHAPE/MIX is a checkpoint of noise (tools/make_noise_checkpoint.cpp), made anew where it is run; without any: the four
+# SHAPE/MIX is a checkpoint of noise (tools/make_noise_checkpoint.cpp), made again where it is run; without any: the four
 # shapes in q4_k_m, and the 1B in q8_0 and bf16; for --run: all that DIR holds. --llama: a folder with llama-bench and
 # llama-batched-bench, run on the same files. The environment has more: REPEATS (5) a figure, of which the median counts;
 # DEPTHS (4096), PROMPTS (32 128 512 2048) and BATCHES (2 4 8 16); LIMIT, the bytes a second that the GPU reads at most
@@ -30,12 +30,13 @@ stage() {
   # shellcheck disable=SC2086
   "$lanec" compile "$model" --chip "$chip" $options --ctx "$context" --emit "$name" "$@"
 }
-launches_of() { head -n 1 | grep -o '[0-9]* launches'; }
+# Reads all of its input, as does whatever is behind a pipe here: a pipe that closes early is an error.
+launches_of() { sed -n '1s/.* \([0-9]*\) launches.*/\1/p'; }
 state_at() { stage "$1" residence | awk '/^carried state/ { print $3 }'; }
 
 # Bytes of cache that a step reads for each position ahead of it; nothing where a layer looks back no further than a window.
 cache_bytes() {
-  if stage 512 spec | grep -q '^  window'; then return; fi
+  if stage 512 spec | grep '^  window' >/dev/null; then return; fi
   echo $((($(state_at 512) - $(state_at 256)) / 256))
 }
 
@@ -43,19 +44,19 @@ cache_bytes() {
 build() {
   local program=$1
   shift
-  programs+=("$program")
+  programs+=("$folder/$program")
   while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
   # shellcheck disable=SC2086
   "$lanec" build "$model" -o "$folder/$program" --chip "$chip" $options "$@" >>"$folder/log" 2>&1 &
 }
 
 prepare_one() {
-  local name=$1 depth batch program made=''
-  folder=$dir/${name//\//-} model=$name programs=()
+  local name=$1 batch
+  folder=$dir/${name//\//-} model=$name
   rm -rf "$folder"
   mkdir "$folder"
   if [[ $name != *.gguf ]]; then
-    model=$folder/model.gguf made=$model
+    model=$folder/model.gguf
     # shellcheck disable=SC2086
     "$noise" "${name%/*}" "${name#*/}" "$model" ${NOISE:-}
   fi
@@ -67,15 +68,11 @@ prepare_one() {
   fact launches "$(stage 512 plan | launches_of)"
   fact step_bytes "$(stage 512 residence | awk '/^read by a step/ { print $5 }')"
   fact cache_bytes "$(cache_bytes)"
-  build single --ctx "$longest"
-  for depth in $depths; do build "depth$depth" --ctx $((depth + 512)); done
+  build single --ctx "$context"
   for batch in $batches; do
     fact "launches_$batch" "$(stage 512 plan --batch "$batch" --prefill 1 --form "b$batch" | launches_of)"
     build "batch$batch" --ctx 512 --prefill 1 --batch "$batch"
   done
-  wait
-  for program in "${programs[@]}"; do [ -x "$folder/$program" ] || die "$program was not built; see $folder/log"; done
-  rm -f ${made:+"$made"} "$folder"/*.cu
 }
 
 # What runs without this repository: the programs' script, the writer of noise and its libraries, the bounds of loading.
@@ -96,11 +93,15 @@ prepare() {
   cd "$(dirname "${BASH_SOURCE[0]}")/../.."
   lanec=${LANEC:-build/tools/lanec} noise=${MAKE_NOISE_CHECKPOINT:-build/tools/make_noise_checkpoint}
   batches=${BATCHES-2 4 8 16} depths=${DEPTHS-4096} lengths=${PROMPTS-32 128 512 2048} options=${OPTIONS:-}
-  jobs=${JOBS:-$(nproc)} longest=512
-  local length name
-  for length in $lengths; do longest=$((length > longest ? length : longest)); done
+  jobs=${JOBS:-$(nproc)} context=512 programs=()
+  local length depth name program
+  for length in $lengths; do context=$((length > context ? length : context)); done
+  for depth in $depths; do context=$((depth + 512 > context ? depth + 512 : context)); done
   prepare_tools
   for name; do prepare_one "$name"; done
+  wait
+  for program in "${programs[@]}"; do [ -x "$program" ] || die "$program was not built; see the log beside it"; done
+  rm -f "$dir"/*/*.cu
 }
 
 # --- running ---
@@ -136,16 +137,20 @@ rate() { awk -v from="$2" -v count="$3" 'NR >= from && NR < from + count' "$work
 
 # row WHAT TOKENS_A_SECOND STEPS_A_SECOND LAUNCHES BYTES_A_STEP; without bytes: what is read is not known.
 row() {
-  awk -v what="$1" -v tokens="$2" -v steps="$3" -v launches="${4% launches}" -v bytes="$5" -v limit="$limit" 'BEGIN {
+  awk -v what="$1" -v tokens="$2" -v steps="$3" -v launches="$4" -v bytes="$5" -v limit="$limit" 'BEGIN {
     printf "| %s | %.0f | %s", what, tokens, launches ? launches " | " : "| "
     if (bytes) printf "%.0f | %.0f%% |\n", steps * bytes / 1e9, 100 * steps * bytes / limit
     else print "| |" }'
 }
 
-# One process answers all of these, so that it loads once.
+# One process answers all of these, so that it loads once: REPEATS prompts of a kind, after one to warm up.
 run_single() {
-  local length first=1 each=$((repeats + 1)) figure
-  { prompts "$each" 1 257; for length in $lengths; do prompts "$each" "$length" 1; done; } >"$work/prompts"
+  local length depth first=1 each=$((repeats + 1)) figure
+  {
+    prompts "$each" 1 257
+    for length in $lengths; do prompts "$each" "$length" 1; done
+    for depth in $depths; do prompts "$each" "$depth" 129; done
+  } >"$work/prompts"
   ask single
   figure=$(rate generation_tokens_per_second 2 "$repeats")
   row decode "$figure" "$figure" "$launches" "$step_bytes"
@@ -153,14 +158,12 @@ run_single() {
     first=$((first + each))
     row "prompt of $length" "$(rate prompt_tokens_per_second $((first + 1)) "$repeats")" 0 '' ''
   done
-}
-# Decode behind DEPTH positions: 129 tokens of which half are behind the steps.
-run_depth() {
-  local figure
-  prompts $((repeats + 1)) "$1" 129 >"$work/prompts"
-  ask "depth$1"
-  figure=$(rate generation_tokens_per_second 2 "$repeats")
-  row "decode at depth $1" "$figure" "$figure" "$launches" "${cache_bytes:+$((step_bytes + cache_bytes * ($1 + 64)))}"
+  for depth in $depths; do
+    first=$((first + each))
+    figure=$(rate generation_tokens_per_second $((first + 1)) "$repeats")
+    # Half of the 129 tokens lie, on average, between a step and the prompt.
+    row "decode at depth $depth" "$figure" "$figure" "$launches" "${cache_bytes:+$((step_bytes + cache_bytes * (depth + 64)))}"
+  done
 }
 run_batch() {
   local figure said=launches_$1
@@ -205,14 +208,14 @@ peer() {
 }
 
 run_one() {
-  local depth batch cache_bytes='' launches='' step_bytes='' name='' noise_options='' depths='' batches='' lengths=''
+  local batch cache_bytes='' launches='' step_bytes='' name='' noise_options='' depths='' batches='' lengths=''
   # shellcheck disable=SC1091
   . "$folder/facts"
   model=$name
   if [[ $name != *.gguf ]]; then
-    model=$work/model.gguf
+    model=$folder/model.gguf
     # shellcheck disable=SC2086
-    "$dir/make_noise_checkpoint" "${name%/*}" "${name#*/}" "$model" $noise_options
+    [ -f "$model" ] || "$dir/make_noise_checkpoint" "${name%/*}" "${name#*/}" "$model" $noise_options
   fi
   printf '\n### %s\n\n' "$name"
   awk -v b="$step_bytes" -v c="$cache_bytes" 'BEGIN {
@@ -221,11 +224,10 @@ run_one() {
     print "." }'
   printf '\n| what | tok/s | launches a step | GB/s | of the limit |\n|---|---|---|---|---|\n'
   run_single
-  for depth in $depths; do run_depth "$depth"; done
   for batch in $batches; do run_batch "$batch"; done
   run_loading
   [ -z "$llama" ] || peer
-  rm -f "$work/model.gguf"
+  [ "$mode" = all ] || rm -f "$folder/model.gguf"
 }
 
 run() {
@@ -266,6 +268,6 @@ mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 case $mode in
   all) prepare "$@"; run "$@" ;;
-  prepare) prepare "$@" ;;
+  prepare) prepare "$@"; rm -f "$dir"/*/model.gguf ;;
   run) run "$@" ;;
 esac
