@@ -100,9 +100,10 @@ struct SplitRows {
     for (int j = 0; j < S::kKeyPieces; j++) {
       const uint4 near = query[2 * j * 32 + lane_index()], far = query[(2 * j + 1) * 32 + lane_index()];
       const int piece = min(c + 4 * j, S::kWidth / 8 - 1);  // see note [no branch at a product]
+      const int place = stride ? split_key_place(S::kWidth, g, piece) : piece;
       LANE_UNROLL
       for (int i = 0; i < 2; i++) {
-        const uint4 key = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride)[piece];
+        const uint4 key = reinterpret_cast<const uint4*>(keys + (g + 8 * i) * stride)[place];
         mma_half(near_dots[i], near, key.x, key.y);
         mma_half(far_dots[i], far, key.z, key.w);
       }
@@ -144,10 +145,11 @@ struct SplitRows {
     LANE_UNROLL
     for (int j = 0; j < S::kValuePieces; j++) {
       const int piece = min(g + 8 * j, S::kValueWidth / 8 - 1);  // others' sums are not stored
+      const int place = stride ? split_value_place(S::kValueWidth, 2 * c, piece) : piece;
       uint32_t word[4][4];
       LANE_UNROLL
       for (int i = 0; i < 4; i++) {
-        const uint4 v = reinterpret_cast<const uint4*>(values + (2 * c + i % 2 + i / 2 * 8) * stride)[piece];
+        const uint4 v = reinterpret_cast<const uint4*>(values + (2 * c + i % 2 + i / 2 * 8) * stride)[place];
         word[i][0] = v.x, word[i][1] = v.y, word[i][2] = v.z, word[i][3] = v.w;
       }
       LANE_UNROLL
@@ -184,22 +186,25 @@ struct SplitRing {
   uint8_t* tiles;
   int row, end;  // of the next tile to be copied, and of the split
 
-  /// `Pieces` pieces of 16 bytes of each of a tile's rows, the next one's `step` bytes behind. Rows beyond the end
-  /// repeat the last: their weights are 0, and what they multiply must be finite.
-  template <int Pieces>
-  __device__ __forceinline__ void copy_rows(uint8_t* to, int stride, const uint8_t* from, int64_t step) const {
+  /// `Pieces` pieces of 16 bytes of each of a tile's rows, the next one's `step` bytes behind; `place` of a row and a
+  /// piece says where. Rows beyond the end repeat the last: their weights are 0, and what they multiply must be finite.
+  template <int Pieces, class Place>
+  __device__ __forceinline__ void copy_rows(uint8_t* to, int stride, const uint8_t* from, int64_t step,
+                                            Place place) const {
     LANE_UNROLL_4
     for (int i = lane_index(); i < kSplitTile * Pieces; i += 32) {
       const int r = i / Pieces, piece = i % Pieces;
-      async_copy(to + r * stride + 16 * piece, from + min(row + r, end - 1) * step + 16 * piece);
+      async_copy(to + r * stride + 16 * place(r, piece), from + min(row + r, end - 1) * step + 16 * piece);
     }
   }
   /// By the whole warp. Each call is a group of copies, empty where no tile is left.
   __device__ __forceinline__ void copy_next(const SplitPlaces& at, int slot) {
     uint8_t* tile = tiles + slot * S::kTileBytes;
     if (row < end) {
-      copy_rows<S::kWidth / 8>(tile, S::kKeyStride, at.keys, at.key_row);
-      copy_rows<S::kValueWidth / 8>(tile + kSplitTile * S::kKeyStride, S::kValueStride, at.values, at.value_row);
+      copy_rows<S::kWidth / 8>(tile, S::kKeyStride, at.keys, at.key_row,
+                               [](int r, int piece) { return split_key_place(S::kWidth, r, piece); });
+      copy_rows<S::kValueWidth / 8>(tile + kSplitTile * S::kKeyStride, S::kValueStride, at.values, at.value_row,
+                                    [](int r, int piece) { return split_value_place(S::kValueWidth, r, piece); });
     }
     end_copy_group();
     row += S::kWarps * kSplitTile;

@@ -20,10 +20,23 @@ LANE_ANYWHERE constexpr int attention_split_heads(int heads_per_group) {
 /// Sums of longer values take more registers, and a multiprocessor's are shared with the next launch.
 LANE_ANYWHERE constexpr int attention_split_warps(int value_width) { return value_width > 128 ? 4 : 8; }
 
-/// Bytes between a tile's rows: lanes that read at once, two rows of keys 64 bytes wide or four pairs of rows of
-/// values, meet no bank twice.
-LANE_ANYWHERE constexpr int split_key_stride(int width) { return (2 * width + 127) / 128 * 128 + 64; }
-LANE_ANYWHERE constexpr int split_value_stride(int width) { return (2 * width + 63) / 64 * 64 + 16; }
+/// Lanes that read a tile at once, two rows of keys 64 bytes wide or four pairs of rows of values, meet no bank twice:
+/// where rows are a multiple of 128 bytes, pieces of 16 bytes change places among eight, in other rows of keys by 4, in
+/// pairs of rows of values by 0, 2, 4 or 6; other rows lie further apart.
+LANE_ANYWHERE constexpr bool split_swizzles(int width) { return width % 64 == 0; }
+LANE_ANYWHERE constexpr int split_key_place(int width, int row, int piece) {
+  return split_swizzles(width) ? piece ^ (row & 1) << 2 : piece;
+}
+LANE_ANYWHERE constexpr int split_value_place(int width, int row, int piece) {
+  return split_swizzles(width) ? piece ^ (row >> 1 & 3) << 1 : piece;
+}
+/// Bytes between a tile's rows.
+LANE_ANYWHERE constexpr int split_key_stride(int width) {
+  return split_swizzles(width) ? 2 * width : (2 * width + 127) / 128 * 128 + 64;
+}
+LANE_ANYWHERE constexpr int split_value_stride(int width) {
+  return split_swizzles(width) ? 2 * width : (2 * width + 63) / 64 * 64 + 16;
+}
 LANE_ANYWHERE constexpr int split_tile_bytes(int width, int value_width) {
   return kSplitTile * (split_key_stride(width) + split_value_stride(value_width));
 }
