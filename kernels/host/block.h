@@ -116,11 +116,11 @@ Float4 read_published(const Float4* from) {
   read(from->x, v.x), read(from->y, v.y), read(from->z, v.z), read(from->w, v.w);
   return v;
 }
+inline unsigned most_tries = 1u << 24;  // reads of a value that is not there, before nobody is believed to owe it
 /// Called as long as such a value is not there, `tries` times before. Blocks are handed out in the order of their
 /// indices, and each runs to its end: the one that owes it is at work.
 inline void await_other_block(unsigned tries) {
-  constexpr unsigned kMostTries = 1u << 24;
-  if (tries > kMostTries) fail("a value that no other block publishes");
+  if (tries > most_tries) fail("a value that no other block publishes");
   std::this_thread::yield();
 }
 

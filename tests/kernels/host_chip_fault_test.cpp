@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/launch.cuh"
+#include "base/published.cuh"
 #include "base/warp.cuh"
 #include "kernels/device_array.h"
 
@@ -38,6 +39,20 @@ __global__ void wait_for_nobody(float* out) {
   __syncthreads();
 }
 TEST_F(HostChipFault, ThreadsWaitForEachOther) { EXPECT_DEATH(run(wait_for_nobody, 64), "deadlock"); }
+
+__global__ void wait_for_a_value(float* out) {
+  const auto* from = reinterpret_cast<const float4*>(out);
+  if (threadIdx.x < 4) out[threadIdx.x] = 0.f;
+  __syncwarp();
+  out[4 + threadIdx.x] = await_published(from, read_published(from), [] {}).x;
+}
+TEST_F(HostChipFault, AValueIsPublishedByNobody) {
+  const auto wait = [] {
+    host_chip::most_tries = 1000;
+    run(wait_for_a_value, 32);
+  };
+  EXPECT_DEATH(wait(), "a value that no other block publishes \\[block 0,0,0");
+}
 
 __global__ void diverge_at_shuffles(float* out) {
   float v = float(threadIdx.x);
