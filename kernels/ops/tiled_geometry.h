@@ -207,4 +207,100 @@ constexpr TiledGeometry tiled_geometry(int columns, TiledFormat format, int rows
   return has_shared(g, shared_limit) ? g : with(of_block, 1);
 }
 
+/// A matrix of a launch of several.
+struct TiledMatrix {
+  TiledFormat format;
+  int rows;
+};
+constexpr int kMostTiledMatrices = 3;
+/// Of a launch of several products of `columns` columns: grid_x is the sum of `blocks`, ring and partial_floats are
+/// each matrix's, shared_bytes what the one that needs most does.
+struct TiledProductsGeometry {
+  int tiles, tokens, grid_x, grid_y, grid_z, threads, shared_bytes;
+  int blocks[kMostTiledMatrices], ring[kMostTiledMatrices];
+  size_t partial_floats[kMostTiledMatrices];
+};
+
+namespace tiled_detail {
+
+/// The products of a launch, for blocks of so many tokens.
+struct Problems {
+  Problem of[kMostTiledMatrices];
+  int count;
+
+  /// Of matrix i, where all blocks have so many turns.
+  constexpr TiledShare share(int i, int tiles, int splits, int turns) const {
+    const int steps = (of[i].rows + tiles * kTileRows - 1) / (tiles * kTileRows);
+    return {tiles, splits, turns, (steps + turns - 1) / turns};
+  }
+  constexpr int blocks(int tiles, int splits, int turns) const {
+    int sum = 0;
+    for (int i = 0; i < count; i++) sum += share(i, tiles, splits, turns).grid_x;
+    return sum;
+  }
+  /// As few as let the chip have room for all blocks.
+  constexpr int turns(int tiles, int splits) const {
+    int turns = 1;
+    while (turns < kTiledMaxTurns && blocks(tiles, splits, turns) * of[0].grid_y * splits > of[0].resident) turns++;
+    return turns;
+  }
+  constexpr bool can_share(int tiles, int splits) const {
+    const int all = blocks(tiles, splits, turns(tiles, splits));
+    return splits == 1 || (of[0].grid_y == 1 && all * splits <= of[0].resident && all <= kTiledCounters);
+  }
+  /// What the slowest matrix's blocks should take if all were like them.
+  constexpr int64_t time(int tiles, int splits) const {
+    int64_t most = 0;
+    for (int i = 0; i < count; i++) {
+      TiledShare s = share(i, tiles, splits, turns(tiles, splits));
+      s.grid_x = blocks(tiles, splits, s.turns);
+      const int64_t time = of[i].time(s);
+      if (time > most) most = time;
+    }
+    return most;
+  }
+  constexpr TiledProductsGeometry geometry(int tiles, int splits, int least_ring) const {
+    TiledProductsGeometry all{};
+    const int each = turns(tiles, splits);
+    for (int i = 0; i < count; i++) {
+      const TiledGeometry g = tiled_detail::geometry(of[i], share(i, tiles, splits, each), least_ring);
+      all.tiles = g.tiles, all.tokens = g.tokens, all.grid_y = g.grid_y, all.grid_z = g.grid_z, all.threads = g.threads;
+      all.grid_x += g.grid_x, all.blocks[i] = g.grid_x, all.ring[i] = g.ring, all.partial_floats[i] = g.partial_floats;
+      if (g.shared_bytes > all.shared_bytes) all.shared_bytes = g.shared_bytes;
+    }
+    return all;
+  }
+  constexpr TiledProductsGeometry best(int least_ring) const {
+    int tiles = 2, splits = 1;
+    for (int t = of[0].block_tokens > 16 ? 2 : 1; t <= 2; t++)
+      for (int s = 1; s <= slices(of[0].columns).count; s++)
+        if (can_share(t, s) && time(t, s) < time(tiles, splits)) tiles = t, splits = s;
+    return geometry(tiles, splits, least_ring);
+  }
+};
+
+}  // namespace tiled_detail
+
+constexpr bool has_shared(const TiledProductsGeometry& g, int shared_limit) {
+  return g.shared_bytes + kTiledStaticBytes <= shared_limit;
+}
+/// `count` products without residuals, of the same vectors, in one launch; chosen as tiled_geometry does.
+constexpr TiledProductsGeometry tiled_products_geometry(const TiledMatrix* matrices, int count, int columns, int tokens,
+                                                        int multiprocessors, int shared_limit) {
+  const auto with = [&](int block_tokens, int least_ring) {
+    tiled_detail::Problems problems{{}, count};
+    for (int i = 0; i < count; i++)
+      problems.of[i] = tiled_detail::problem(block_tokens, columns, matrices[i].format, matrices[i].rows, tokens, false,
+                                             multiprocessors, shared_limit);
+    return problems.best(least_ring);
+  };
+  int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
+  for (; of_block > kTokenGroup; of_block /= 2) {
+    const TiledProductsGeometry g = with(of_block, 2);
+    if (has_shared(g, shared_limit)) return g;
+  }
+  const TiledProductsGeometry g = with(of_block, 2);
+  return has_shared(g, shared_limit) ? g : with(of_block, 1);
+}
+
 }  // namespace LANE_NAMESPACE

@@ -3,6 +3,10 @@
 //   tiled_product<L, Columns, Words, Tokens, Tiles>(out, weights, x, bias, residual, rows, tokens, ring, partial,
 //                                                   arrived)
 //       out[t][r] = sum_c W[r][c] n(x[t])[c] + bias[r] + residual[t][r]               out, residual: [tokens][rows]
+//   tiled_products<L0, L1, L2, Columns, Words, Tokens, Tiles>(out0, out1, out2, weights0, …, x0, …, bias0, …, rows0, …,
+//                                                             blocks0, …, ring0, …, tokens, partial0, …, arrived)
+//       up to three such products without a residual, each of its own form of the same vectors, in one launch:
+//       tiled_products_geometry; of one that is not there, rows and blocks are 0
 //   tiled_gated_product<L, Columns, Words, Tokens, Tiles>(out, gate, up, x, gelu, rows, tokens, ring)
 //       out[t][r] = a(gate[r] n(x[t])) * (up[r] n(x[t])), a the SiLU, or the GELU's tanh form where gelu is 1
 //
@@ -16,8 +20,8 @@
 // of a slice's blocks, 8 apart, so it makes the tree's first two levels, and the sum over the eight warps the others.
 //
 // A stage is a slice of some of a block's rows: its bulk copies were asked for `ring` stages ago. Each warp takes its
-// four blocks as tensor-core fragments from the slot, or unpacks them into bytes, a lane a row, and takes them back from
-// there; it leaves its sums in shared memory, where behind a barrier each thread adds up the results that it owns.
+// four blocks as tensor-core fragments from the slot, or unpacks them into bytes, a lane a row, and takes them back
+// from there; it leaves its sums in shared memory, where behind a barrier each thread adds up the results that it owns.
 //
 // Where rows are few, several blocks share them, each with some of the slices, note [splits]: they leave the slices'
 // sums in `partial`, and the last to arrive adds them in the slices' order.
@@ -62,21 +66,30 @@ struct TiledShape {
   static __device__ __forceinline__ int row_bytes(int slice) { return slice_row_bytes(L::kBytes256, blocks(slice)); }
 };
 
+/// Which of a matrix's blocks this is.
+struct TiledPlace {
+  int block, blocks;  // of those that have its rows
+  int split, splits;  // of those that share them
+};
+__device__ __forceinline__ TiledPlace tiled_place(int block, int blocks) {
+  return {block, blocks, static_cast<int>(blockIdx.z), static_cast<int>(gridDim.z)};
+}
 struct TiledTask {
   const uint8_t *weights, *up, *x;
   int rows, tokens, ring;
   float* partial;  // [turns of all blocks][slices][results], or null
-  int* arrived;
+  int* arrived;    // of the blocks that share these rows
+  TiledPlace place;
 };
 
-/// The slices of this block, the last one's end.
+/// The slices of a block, the last one's end.
 template <class S>
-__device__ __forceinline__ int first_slice() {
-  return static_cast<int>(blockIdx.z) * S::kSlices.count / static_cast<int>(gridDim.z);
+__device__ __forceinline__ int first_slice(const TiledPlace& p) {
+  return p.split * S::kSlices.count / p.splits;
 }
 template <class S>
-__device__ __forceinline__ int end_slice() {
-  return (static_cast<int>(blockIdx.z) + 1) * S::kSlices.count / static_cast<int>(gridDim.z);
+__device__ __forceinline__ int end_slice(const TiledPlace& p) {
+  return (p.split + 1) * S::kSlices.count / p.splits;
 }
 
 /// A block's stages: a slice of its first rows, of its next rows, …, then the next slice of all of them; so a slice's
@@ -89,14 +102,14 @@ struct TiledStage {
 };
 /// The first of a block's rows at its turn `turn`.
 template <class S>
-__device__ __forceinline__ int first_row(int turn) {
-  return (static_cast<int>(blockIdx.x) + turn * static_cast<int>(gridDim.x)) * S::kRows;
+__device__ __forceinline__ int first_row(const TiledPlace& p, int turn) {
+  return (p.block + turn * p.blocks) * S::kRows;
 }
-/// Turns of this block.
+/// Turns of a block.
 template <class S>
-__device__ __forceinline__ int turns_of(int rows) {
-  const int steps = (rows + S::kRows - 1) / S::kRows - static_cast<int>(blockIdx.x);
-  return (steps + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+__device__ __forceinline__ int turns_of(const TiledPlace& p, int rows) {
+  const int steps = (rows + S::kRows - 1) / S::kRows - p.block;
+  return (steps + p.blocks - 1) / p.blocks;
 }
 
 /// Asks for a stage's rows, each warp for some: a copy takes its thread long enough that one warp's asking for all
@@ -104,8 +117,8 @@ __device__ __forceinline__ int turns_of(int rows) {
 template <class S>
 __device__ __forceinline__ void copy_stage(const TiledTask& task, TiledStage stage, uint8_t* slot,
                                            CopyBarrier* barrier) {
-  if (stage.slice >= end_slice<S>()) return;
-  const int bytes = S::row_bytes(stage.slice), first = first_row<S>(stage.turn),
+  if (stage.slice >= end_slice<S>(task.place)) return;
+  const int bytes = S::row_bytes(stage.slice), first = first_row<S>(task.place, stage.turn),
             there = min(S::kRows, task.rows - first);
   if (threadIdx.x == 0) expect_copies(barrier, static_cast<uint32_t>(there * S::kMatrices * bytes));
   constexpr int kOfWarp = S::kTiles * kTileRows / kTiledWarps;
@@ -369,7 +382,7 @@ __device__ __forceinline__ void store_result(const TiledTask& task, const Stream
 /// Where the sums of a slice of a turn's rows go, those of all slices, and of all turns of all blocks.
 template <class S>
 __device__ __forceinline__ float* partial_sums(const TiledTask& task, TiledStage stage) {
-  const int step = static_cast<int>(blockIdx.x) + stage.turn * static_cast<int>(gridDim.x);
+  const int step = task.place.block + stage.turn * task.place.blocks;
   return task.partial + (static_cast<int64_t>(step) * S::kSlices.count + stage.slice) * S::kPartSums;
 }
 
@@ -383,7 +396,8 @@ __device__ __forceinline__ void add_result(const TiledTask& task, const Streamed
     float& total = all_totals[stage.turn * S::kPartSums + m * S::kResults + at];
     totals[m] = total = __fadd_rn(stage.slice ? total : 0.f, sum_parts<S>(sums + m * S::kResults + at));
   }
-  if (stage.slice == S::kSlices.count - 1) store_result<S>(task, result, first_row<S>(stage.turn), at, totals);
+  if (stage.slice == S::kSlices.count - 1)
+    store_result<S>(task, result, first_row<S>(task.place, stage.turn), at, totals);
 }
 /// Adds a stage's sums up, each thread those of the results that it owns; or leaves them to who has all slices'.
 template <class S>
@@ -393,7 +407,7 @@ __device__ __forceinline__ void add_stage(const TiledTask& task, const StreamedR
   for (int i = 0; i < S::kResults; i += S::kThreads) {
     const int at = static_cast<int>(threadIdx.x) + i;
     if (at >= S::kResults) continue;
-    if (S::kMatrices == 2 || gridDim.z == 1)
+    if (S::kMatrices == 2 || task.place.splits == 1)
       add_result<S>(task, result, stage, at, sums, all_totals);
     else
       partial_sums<S>(task, stage)[at] = sum_parts<S>(sums + at);
@@ -411,7 +425,7 @@ __device__ __forceinline__ void add_partial_sums(const TiledTask& task, const St
       LANE_UNROLL
       for (int slice = 0; slice < S::kSlices.count; slice++)
         total[0] = __fadd_rn(total[0], __ldcg(sums + slice * S::kPartSums + at));
-      store_result<S>(task, result, first_row<S>(turn), at, total);
+      store_result<S>(task, result, first_row<S>(task.place, turn), at, total);
     }
   }
 }
@@ -450,27 +464,28 @@ template <class S>
 __device__ __forceinline__ void tiled_block(const TiledTask& task, const StreamedResult& result) {
   __shared__ CopyBarrier barriers[kTiledMaxRing];
   LANE_DYNAMIC_SHARED(uint8_t, shared);
-  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, turns = turns_of<S>(task.rows);
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, turns = turns_of<S>(task.place, task.rows);
+  const int first = first_slice<S>(task.place), end = end_slice<S>(task.place);
   uint8_t* scratches = shared + task.ring * S::kSlotBytes;
   auto* sums = reinterpret_cast<float*>(scratches + S::kScratches);
   float* totals = sums + S::kSumStages * S::kStageFloats;
-  TiledCopies<S> copies{shared, barriers, task.ring, turns, 0, {first_slice<S>(), 0}};
+  TiledCopies<S> copies{shared, barriers, task.ring, turns, 0, {first, 0}};
   copies.start(task);
   await_producer();
 
   const uint8_t* x = task.x + static_cast<int64_t>(blockIdx.y) * S::kGroups * S::kGroupBytes;
   VectorFragments<S> v;
-  load_vectors<S>(v, x, first_slice<S>(), warp, lane);
+  load_vectors<S>(v, x, first, warp, lane);
   int slot = 0, sum_stage = 0;
   uint32_t parity = 0;
   LANE_KEEP_LOOP
-  for (TiledStage stage{first_slice<S>(), 0}; stage.slice < end_slice<S>(); stage.advance(turns)) {
+  for (TiledStage stage{first, 0}; stage.slice < end; stage.advance(turns)) {
     wait_copy(barriers + slot, parity);
     float* stage_sums = sums + sum_stage * S::kStageFloats;
     work_on_stage<S>(shared + slot * S::kSlotBytes, stage.slice, v, stage_sums, scratches + warp * S::kScratchBytes,
                      warp, lane);
     // The next slice's vectors are on their way while the block meets and adds.
-    if (stage.turn == turns - 1 && stage.slice < end_slice<S>() - 1) load_vectors<S>(v, x, stage.slice + 1, warp, lane);
+    if (stage.turn == turns - 1 && stage.slice < end - 1) load_vectors<S>(v, x, stage.slice + 1, warp, lane);
     __syncthreads();
     copies.ask(task);
     add_stage<S>(task, result, stage, stage_sums, totals);
@@ -479,7 +494,7 @@ __device__ __forceinline__ void tiled_block(const TiledTask& task, const Streame
     if (++slot == task.ring) slot = 0, parity ^= 1;
   }
   if constexpr (S::kMatrices == 1) {
-    if (gridDim.z > 1 && arrives_last(task.arrived + blockIdx.x, static_cast<int>(gridDim.z)))
+    if (task.place.splits > 1 && arrives_last(task.arrived, task.place.splits))
       add_partial_sums<S>(task, result, turns);
   }
 }
@@ -492,15 +507,66 @@ __global__ __launch_bounds__(32 * kTiledWarps, tiled_resident_blocks(Tokens)) vo
     int tokens, int ring, float* partial, int* arrived) {
   admit_consumer();
   tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 1>>(
-      {weights, nullptr, x, rows, tokens, ring, partial, arrived}, {out, bias, residual, 0});
+      {weights, nullptr, x, rows, tokens, ring, partial, arrived + blockIdx.x, tiled_place(blockIdx.x, gridDim.x)},
+      {out, bias, residual, 0});
 }
 
 template <class L, int Columns, int Words, int Tokens, int Tiles>
 __global__ __launch_bounds__(32 * kTiledWarps, tiled_resident_blocks(Tokens)) void tiled_gated_product(
     float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int ring) {
   admit_consumer();
-  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 2>>({gate, up, x, rows, tokens, ring, nullptr, nullptr},
-                                                               {out, nullptr, nullptr, gelu});
+  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 2>>(
+      {gate, up, x, rows, tokens, ring, nullptr, nullptr, tiled_place(blockIdx.x, gridDim.x)},
+      {out, nullptr, nullptr, gelu});
+}
+
+/// One of the matrices whose blocks follow each other in a grid; one left out has no blocks.
+struct TiledPart {
+  float* out;
+  const uint8_t *weights, *x;
+  const float* bias;
+  float* partial;
+  int rows, blocks, ring;
+};
+/// Block `block` of a part's.
+template <class L, int Columns, int Words, int Tokens, int Tiles>
+__device__ __forceinline__ void tiled_part_block(const TiledPart& p, int block, int tokens, int* arrived) {
+  tiled_block<TiledShape<L, Columns, Words, Tokens, Tiles, 1>>(
+      {p.weights, nullptr, p.x, p.rows, tokens, p.ring, p.partial, arrived + blockIdx.x, tiled_place(block, p.blocks)},
+      {p.out, p.bias, nullptr, 0});
+}
+
+template <class L0, class L1, class L2, int Columns, int Words, int Tokens, int Tiles>
+__global__ __launch_bounds__(32 * kTiledWarps, tiled_resident_blocks(Tokens)) void tiled_products(
+    float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* weights2,
+    const uint8_t* x0, const uint8_t* x1, const uint8_t* x2, const float* bias0, const float* bias1, const float* bias2,
+    int rows0, int rows1, int rows2, int blocks0, int blocks1, int blocks2, int ring0, int ring1, int ring2, int tokens,
+    float* partial0, float* partial1, float* partial2, int* arrived) {
+  admit_consumer();
+  const TiledPart part0{out0, weights0, x0, bias0, partial0, rows0, blocks0, ring0},
+      part1{out1, weights1, x1, bias1, partial1, rows1, blocks1, ring1},
+      part2{out2, weights2, x2, bias2, partial2, rows2, blocks2, ring2};
+  int block = static_cast<int>(blockIdx.x);
+  const int which = block < blocks0 ? 0 : block < blocks0 + blocks1 ? 1 : 2;
+  block -= which == 0 ? 0 : which == 1 ? blocks0 : blocks0 + blocks1;
+  const TiledPart& part = which == 0 ? part0 : which == 1 ? part1 : part2;
+  // Parts of one layout are one piece of code.
+  constexpr bool k01 = kSameLayout<L0, L1>, k02 = kSameLayout<L0, L2>, k12 = kSameLayout<L1, L2>;
+  const bool first = which == 0 || (k01 && which == 1) || (k02 && which == 2);
+  if constexpr (k01 && k02) {
+    tiled_part_block<L0, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+  } else if (first) {
+    tiled_part_block<L0, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+  } else if constexpr (k01) {
+    tiled_part_block<L2, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+  } else if constexpr (k02 || k12) {
+    tiled_part_block<L1, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+  } else {
+    if (which == 1)
+      tiled_part_block<L1, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+    else
+      tiled_part_block<L2, Columns, Words, Tokens, Tiles>(part, block, tokens, arrived);
+  }
 }
 
 }  // namespace LANE_NAMESPACE

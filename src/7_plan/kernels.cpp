@@ -83,6 +83,11 @@ constexpr std::array kKernels = {
     Kernel{"tiled_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* weights, const uint8_t* x, const float* bias, const float* residual, int rows, "
            "int tokens, int ring, float* partial, int* arrived"},
+    Kernel{"tiled_products", "ops/tiled_product.cuh",
+           "float* out0, float* out1, float* out2, const uint8_t* weights0, const uint8_t* weights1, const uint8_t* "
+           "weights2, const uint8_t* x0, const uint8_t* x1, const uint8_t* x2, const float* bias0, const float* bias1, "
+           "const float* bias2, int rows0, int rows1, int rows2, int blocks0, int blocks1, int blocks2, int ring0, int "
+           "ring1, int ring2, int tokens, float* partial0, float* partial1, float* partial2, int* arrived"},
     Kernel{"tiled_gated_product", "ops/tiled_product.cuh",
            "float* out, const uint8_t* gate, const uint8_t* up, const uint8_t* x, int gelu, int rows, int tokens, int "
            "ring"},

@@ -50,14 +50,35 @@ struct Geometry {
   bool fits;
   size_t partial_floats;  // what blocks that share rows leave
   int parts = 1;          // of a chunk's product
+  /// Of several products in one launch that each have vectors of their own.
+  struct Each {
+    int blocks = 0, ring = 0;
+    size_t partial_floats = 0;
+  };
+  std::vector<Each> each = {};
 };
 using Products = std::vector<Problem>;  // of the same vectors
 
-/// Of the first; they are launched one by one.
+kernels::TiledFormat tiled_format(const Problem& p) { return {p.repacked->bytes_256, p.repacked->word_shares}; }
+
+/// Of all in one launch.
+Geometry tiled_together(const Products& products) {
+  std::vector<kernels::TiledMatrix> matrices;
+  for (const Problem& p : products) matrices.push_back({tiled_format(p), p.rows});
+  const Problem& p = products[0];
+  const kernels::TiledProductsGeometry g = kernels::tiled_products_geometry(
+      matrices.data(), int(matrices.size()), p.columns, p.tokens, p.chip.multiprocessors, p.chip.shared_bytes);
+  Geometry all{dim(g.grid_x, g.grid_y, g.grid_z),  g.threads, g.shared_bytes, {g.tokens, g.tiles}, {},
+               has_shared(g, p.chip.shared_bytes), 0};
+  for (size_t i = 0; i < products.size(); i++) all.each.push_back({g.blocks[i], g.ring[i], g.partial_floats[i]});
+  return all;
+}
+/// Of one, or of the first of too many for a launch: they are launched one by one.
 Geometry tiled(const Products& products) {
+  if (products.size() > 1 && products.size() <= kMostTogether) return tiled_together(products);
   const auto geometry = [](const Problem& p) {
-    return kernels::tiled_geometry(p.columns, {p.repacked->bytes_256, p.repacked->word_shares}, p.rows, p.tokens,
-                                   p.gated, p.chip.multiprocessors, p.chip.shared_bytes);
+    return kernels::tiled_geometry(p.columns, tiled_format(p), p.rows, p.tokens, p.gated, p.chip.multiprocessors,
+                                   p.chip.shared_bytes);
   };
   const kernels::TiledGeometry g = geometry(products[0]);
   return {dim(g.grid_x, g.grid_y, g.grid_z),
@@ -109,7 +130,7 @@ Lowering::VectorsOf half_vectors(const Problem& p) {
 }
 
 struct Family {
-  std::string_view product, products, gated;  // products: of several matrices in one launch; empty: it has none
+  std::string_view product, products, gated;  // products: of up to kMostTogether matrices in one launch
   std::string_view part_product;              // of several parts
   Lowering::VectorsOf (*vectors)(const Problem&);
   Geometry (*geometry)(const Products&);
@@ -121,7 +142,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"chunk_product", "chunk_products", "chunk_gated_product", "chunk_part_product", half_vectors, chunk,
      kLeastChunkTokens, false, kernels::chunk_counters_offset},
-    {"tiled_product", "", "tiled_gated_product", "tiled_product", quantized_vectors, tiled, 2, true,
+    {"tiled_product", "tiled_products", "tiled_gated_product", "tiled_product", quantized_vectors, tiled, 2, true,
      kernels::tiled_counters_offset},
 };
 
@@ -135,16 +156,18 @@ const Family* family(const Lowering& to, const Products& products) {
   return nullptr;
 }
 
-/// A product's last arguments: where blocks that share rows leave their sums, and who counts them.
-std::vector<Arg> partial_sums(Lowering& to, const StepOp& product, size_t counters_offset, const Arg& vectors,
-                              size_t floats) {
-  if (!floats) return {NullArg{}, NullArg{}};
+/// Where the blocks that share a product's rows leave their sums.
+Arg partial_sums(Lowering& to, const StepOp& product, size_t floats) {
+  if (!floats) return NullArg{};
   const std::string& name = to.step().arrays[size_t(product.result.index)].name;
-  const int sums = to.scratch(name + ".sums", int64_t(floats * sizeof(float)));
+  return Lowering::whole(to.scratch(name + ".sums", int64_t(floats * sizeof(float))), Access::Write);
+}
+/// Who counts them: the counters of the vectors that `p` reads.
+Arg counters(const Family& f, const Problem& p, const Arg& vectors) {
   BufferArg counters = std::get<BufferArg>(vectors);
-  counters.byte_offset = counters_offset;
+  counters.byte_offset = f.counters_offset(p.columns, p.words, p.tokens);
   counters.access = Access::ReadWrite;
-  return {Lowering::whole(sums, Access::Write), counters};
+  return counters;
 }
 
 /// `around` says the vectors' norm; `matrices`, `after_vectors`: the kernel's arguments before and behind the vectors.
@@ -160,7 +183,7 @@ void lower_shared(Lowering& to, const StepOp& around, const StepOp& product, con
   add(after_vectors), add({int64_t(p.rows), int64_t(p.tokens)}), add(g.arguments);
   const std::string_view name = gated ? f.gated : g.parts > 1 ? f.part_product : f.product;
   if (name == f.part_product)
-    add(partial_sums(to, product, f.counters_offset(p.columns, p.words, p.tokens), vectors, g.partial_floats));
+    add({partial_sums(to, product, g.partial_floats), g.partial_floats ? counters(f, p, vectors) : Arg(NullArg{})});
   Launch& made = to.launch(around, name, g.grid, dim(g.threads), std::move(args));
   made.template_arguments = {std::string(p.repacked->name), std::to_string(p.columns), std::to_string(p.words)};
   for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
@@ -173,32 +196,59 @@ void lower_one(Lowering& to, const StepOp& around, const StepOp& product, const 
                {to.in(product.parts.bias), to.in(product.parts.residual)});
 }
 
-/// Up to three products in one launch.
-void lower_together(Lowering& to, const StepOp& op, const Family& f, const Products& products) {
-  const Geometry g = f.geometry(products);
-  std::vector<Arg> outs, weights, biases, rows;
-  std::vector<std::string> layouts, files;
-  for (size_t i = 0; i < 3; i++) {
-    const bool there = i < products.size();
-    const Problem& p = products[there ? i : 0];
-    outs.push_back(there ? to.out(op.members[i].result) : Arg(NullArg{}));
-    weights.push_back(there ? to.in(op.members[i].operands[0]) : Arg(NullArg{}));
-    biases.push_back(there ? to.in(op.members[i].parts.bias) : Arg(NullArg{}));
-    rows.push_back(int64_t(there ? p.rows : 0));
-    layouts.emplace_back(p.repacked->name), files.emplace_back(p.repacked->file);
+/// Up to kMostTogether products in one launch: of each argument of theirs, one for each, none for those left out.
+class Together {
+ public:
+  Together(Lowering& to, const StepOp& op, const Family& f, const Products& products)
+      : to_(to), op_(op), f_(f), products_(products), geometry_(f.geometry(products)) {}
+
+  void lower() {
+    const Problem& first = products_[0];
+    const Arg vectors = to_.vectors(op_, op_.operands[0], f_.vectors(first));
+    add([&](size_t i) { return to_.out(op_.members[i].result); });
+    add([&](size_t i) { return to_.in(op_.members[i].operands[0]); });
+    if (geometry_.each.empty())
+      args_.push_back(vectors);
+    else
+      add([&](size_t i) { return to_.vectors(op_, op_.operands[0], f_.vectors(products_[i])); });
+    add([&](size_t i) { return to_.in(op_.members[i].parts.bias); });
+    add([&](size_t i) { return int64_t(products_[i].rows); }, int64_t(0));
+    if (!geometry_.each.empty()) {
+      add([&](size_t i) { return int64_t(geometry_.each[i].blocks); }, int64_t(0));
+      add([&](size_t i) { return int64_t(geometry_.each[i].ring); }, int64_t(0));
+    }
+    args_.push_back(int64_t(first.tokens));
+    if (!geometry_.each.empty()) {
+      add([&](size_t i) { return partial_sums(to_, op_.members[i], geometry_.each[i].partial_floats); });
+      args_.push_back(geometry_.each[0].partial_floats ? counters(f_, first, vectors) : Arg(NullArg{}));
+    }
+    launch();
   }
-  std::vector<Arg> args = outs;
-  const auto add = [&](const std::vector<Arg>& more) { args.insert(args.end(), more.begin(), more.end()); };
-  add(weights), add({to.vectors(op, op.operands[0], f.vectors(products[0]))}), add(biases), add(rows);
-  add({int64_t(products[0].tokens)});
-  Launch& made = to.launch(op, f.products, g.grid, dim(g.threads), std::move(args));
-  made.template_arguments = layouts;
-  for (const int number : {products[0].columns, products[0].words})
-    made.template_arguments.push_back(std::to_string(number));
-  for (const int argument : g.template_arguments) made.template_arguments.push_back(std::to_string(argument));
-  made.includes = files;
-  made.shared_bytes = uint32_t(g.shared_bytes);
-}
+
+ private:
+  template <class Of>
+  void add(Of of, const Arg& none = NullArg{}) {
+    for (size_t i = 0; i < kMostTogether; i++) args_.push_back(i < products_.size() ? Arg(of(i)) : none);
+  }
+  void launch() {
+    Launch& made = to_.launch(op_, f_.products, geometry_.grid, dim(geometry_.threads), std::move(args_));
+    for (size_t i = 0; i < kMostTogether; i++) {
+      const RepackedFormat& layout = *products_[i < products_.size() ? i : 0].repacked;
+      made.template_arguments.emplace_back(layout.name), made.includes.emplace_back(layout.file);
+    }
+    std::vector<int> numbers = {products_[0].columns, products_[0].words};
+    numbers.insert(numbers.end(), geometry_.template_arguments.begin(), geometry_.template_arguments.end());
+    for (const int number : numbers) made.template_arguments.push_back(std::to_string(number));
+    made.shared_bytes = uint32_t(geometry_.shared_bytes);
+  }
+
+  Lowering& to_;
+  const StepOp& op_;
+  const Family& f_;
+  const Products& products_;
+  const Geometry geometry_;
+  std::vector<Arg> args_;
+};
 
 }  // namespace
 
@@ -214,7 +264,7 @@ void lower_tiled_products(Lowering& to, const StepOp& op) {
   Products products;
   for (const StepOp& member : op.members) products.push_back(problem(to, member, op.operands[0], false));
   const Family& f = *family(to, products);
-  if (!f.products.empty()) return lower_together(to, op, f, products);
+  if (products.size() <= kMostTogether) return Together(to, op, f, products).lower();
   for (const StepOp& member : op.members) lower_one(to, op, member, op.operands[0]);
 }
 

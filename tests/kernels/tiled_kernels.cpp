@@ -28,6 +28,21 @@ void add_product(Registry& registry, std::string_view l) {
   add_tiles<L, Columns, 1>(registry, l);
   add_tiles<L, Columns, 2>(registry, l);
 }
+/// Queries, keys and values in one launch.
+template <class L0, class L1, class L2, int Tokens, int Tiles>
+void add_together_in(Registry& registry, const std::string& layouts) {
+  registry["tiled_products<" + layouts + "256, 2, " + std::to_string(Tokens) + ", " + std::to_string(Tiles) + ">"] =
+      registered(program::tiled_products<L0, L1, L2, 256, 2, Tokens, Tiles>);
+}
+template <class L0, class L1, class L2>
+void add_together(Registry& registry, std::initializer_list<std::string_view> names) {
+  std::string layouts;
+  for (const std::string_view name : names) layouts += "Repacked" + std::string(name) + ", ";
+  add_together_in<L0, L1, L2, 8, 1>(registry, layouts);
+  add_together_in<L0, L1, L2, 8, 2>(registry, layouts);
+  add_together_in<L0, L1, L2, 16, 1>(registry, layouts);
+  add_together_in<L0, L1, L2, 16, 2>(registry, layouts);
+}
 template <class L, int Columns, int Matrices>
 void add_vectors(Registry& registry, std::string_view l) {
   registry["quantize_vectors" + arguments(l, {Columns, 2, Matrices})] =
@@ -39,6 +54,7 @@ template <class L>
 void add_layer(Registry& registry, std::string_view l) {
   add_product<L, 256>(registry, l);
   add_product<L, 512>(registry, l);
+  add_together<L, L, L>(registry, {l, l, l});
   add_vectors<L, 256, 1>(registry, l);
   add_vectors<L, 256, 2>(registry, l);
   add_vectors<L, 512, 1>(registry, l);
@@ -68,6 +84,8 @@ template <class L>
 void add_long_tiles(Registry& registry, std::string_view l) {
   registry["tiled_product" + arguments(l, {256, 2, 32, 2})] = registered(program::tiled_product<L, 256, 2, 32, 2>);
   registry["tiled_product" + arguments(l, {512, 2, 32, 2})] = registered(program::tiled_product<L, 512, 2, 32, 2>);
+  const std::string name = "Repacked" + std::string(l) + ", ";
+  add_together_in<L, L, L, 32, 2>(registry, name + name + name);
   registry["tiled_gated_product" + arguments(l, {256, 2, 32, 2})] =
       registered(program::tiled_gated_product<L, 256, 2, 32, 2>);
 }
@@ -93,6 +111,9 @@ void add_tiled_products(Registry& registry) {
   add_layer<program::RepackedQ6_K>(registry, "Q6_K");
   add_layer<program::RepackedQ8_0>(registry, "Q8_0");
   add_product<program::RepackedQ8_0, 128>(registry, "Q8_0");
+  add_together<program::RepackedQ4_K, program::RepackedQ4_K, program::RepackedQ6_K>(registry, {"Q4_K", "Q4_K", "Q6_K"});
+  add_together_in<program::RepackedQ4_K, program::RepackedQ4_K, program::RepackedQ6_K, 32, 2>(
+      registry, "RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, ");
   add_vectors<program::RepackedQ8_0, 128, 1>(registry, "Q8_0");
   registry["half_vectors<256, 2>"] = registered(program::half_vectors<256, 2>);
   registry["half_vectors<512, 2>"] = registered(program::half_vectors<512, 2>);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "kernels/repacked_layouts.h"
 #include "kernels/repacked_matrix.h"
@@ -83,13 +84,14 @@ int first_difference(const std::vector<float>& got, const std::vector<float>& ex
 
 /// Of each token alone.
 template <class L, int Columns, int Words>
-std::vector<float> streamed_results(const Matrix<L>& m, const Inputs& in, int rows) {
+std::vector<float> streamed_results(const Matrix<L>& m, const Inputs& in, int rows, bool with_residual = true) {
   const StreamedMatrix shape{L::kBytes256, rows};
   const StreamedGeometry s = streamed_geometry(Columns, &shape, 1, false, Words, 3, kSharedLimit);
   const DeviceArray<float> out(size_t(in.tokens * rows));
+  const float* no_residual = nullptr;
   run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(s.grid), unsigned(in.tokens)), s.threads,
              s.shared_bytes, out.data(), m.repacked.data(), in.x.data(), in.norm_or_null, kEpsilon, in.bias.data(),
-             in.residual.data(), rows, s.share[0].rows_per_block, s.share[0].ring);
+             with_residual ? in.residual.data() : no_residual, rows, s.share[0].rows_per_block, s.share[0].ring);
   return out.values();
 }
 
@@ -127,6 +129,47 @@ void expect_streamed_bits_of_shares(FormatId id, int rows, int tokens) {
 TEST(TiledProduct, HasThemWhereBlocksShareRows) {
   expect_streamed_bits_of_shares<RepackedQ4_K, 4352>(FormatId::Q4_K, 37, 16);  // five slices, the last one shorter
   expect_streamed_bits_of_shares<RepackedQ6_K, 2048>(FormatId::Q6_K, 70, 5);
+}
+
+/// Of three matrices in one launch, those of each alone; the last one of another layout. Blocks share rows or not.
+template <class L, class Last, int Columns>
+void expect_bits_together(FormatId id, FormatId last_id, int tokens, int multiprocessors) {
+  constexpr int kRows[] = {75, 20, 37};
+  const Matrix<L> first(id, kRows[0], Columns, 3), second(id, kRows[1], Columns, 4);
+  const Matrix<Last> last(last_id, kRows[2], Columns, 5);
+  const Inputs in(Columns, kRows[0], tokens, true);
+  const Quantized<L, Columns, 2, 1> x(in);
+  const Quantized<Last, Columns, 2, 1> x_last(in);
+  const TiledMatrix matrices[] = {
+      {kTiledFormat<L>, kRows[0]}, {kTiledFormat<L>, kRows[1]}, {kTiledFormat<Last>, kRows[2]}};
+  const TiledProductsGeometry g = tiled_products_geometry(matrices, 3, Columns, tokens, multiprocessors, 227 * 1024);
+  EXPECT_EQ(g.grid_z > 1, multiprocessors > 100);
+  std::deque<DeviceArray<float>> out, partial;
+  for (int i = 0; i < 3; i++)
+    out.emplace_back(size_t(tokens * kRows[i])), partial.emplace_back(std::max<size_t>(g.partial_floats[i], 1));
+  auto* counters = reinterpret_cast<int*>(x.vectors.data() + tiled_counters_offset(Columns, 2, tokens));
+  const auto kernel =
+      g.tokens == 8
+          ? (g.tiles == 1 ? tiled_products<L, L, Last, Columns, 2, 8, 1> : tiled_products<L, L, Last, Columns, 2, 8, 2>)
+          : (g.tiles == 1 ? tiled_products<L, L, Last, Columns, 2, 16, 1>
+                          : tiled_products<L, L, Last, Columns, 2, 16, 2>);
+  const float* bias = in.bias.data();
+  for (int again = 0; again < 2; again++)
+    run_kernel(kernel, dim3(unsigned(g.grid_x), unsigned(g.grid_y), unsigned(g.grid_z)), g.threads, g.shared_bytes,
+               out[0].data(), out[1].data(), out[2].data(), first.repacked.data(), second.repacked.data(),
+               last.repacked.data(), x.vectors.data(), x.vectors.data(), x_last.vectors.data(), bias, bias, bias,
+               kRows[0], kRows[1], kRows[2], g.blocks[0], g.blocks[1], g.blocks[2], g.ring[0], g.ring[1], g.ring[2],
+               tokens, partial[0].data(), partial[1].data(), partial[2].data(), counters);
+  const auto expect = [&]<class M>(int i, const Matrix<M>& m) {
+    EXPECT_EQ(first_difference(out[size_t(i)].values(), streamed_results<M, Columns, 2>(m, in, kRows[i], false)), -1)
+        << "matrix " << i << ", " << tokens << " tokens, " << multiprocessors << " multiprocessors";
+  };
+  expect(0, first), expect(1, second), expect(2, last);
+}
+TEST(TiledProducts, HaveTheBitsOfEachAlone) {
+  expect_bits_together<RepackedQ4_K, RepackedQ6_K, 2304>(FormatId::Q4_K, FormatId::Q6_K, 13, 132);
+  expect_bits_together<RepackedQ4_K, RepackedQ6_K, 2304>(FormatId::Q4_K, FormatId::Q6_K, 5, 2);
+  expect_bits_together<RepackedQ5_0, RepackedQ8_0, 896>(FormatId::Q5_0, FormatId::Q8_0, 16, 2);
 }
 
 TEST(TiledProduct, HasTheBitsOfEachTokenAlone) {
