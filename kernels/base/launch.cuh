@@ -54,6 +54,33 @@ __device__ __forceinline__ void await_producer() {
   cudaGridDependencySynchronize();
 #endif
 }
+/// Makes a value here. What only reads memory that no launch writes, or computes, compilers otherwise put off until it
+/// is used: behind await_producer(), where everybody waits for it and nothing else is left to do.
+template <class T>
+__device__ __forceinline__ void make_here(T& value) {
+#ifdef __CUDACC__
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a register or two");
+  if constexpr (sizeof(T) == 8)
+    asm volatile("" : "+l"(value)::"memory");
+  else
+    asm volatile("" : "+r"(value)::"memory");
+#else
+  (void)value;
+#endif
+}
+/// Four floats that no launch writes, read here.
+__device__ __forceinline__ float4 read_here(const float4* from) {
+#ifdef __CUDACC__
+  float4 v;
+  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(from)
+               : "memory");
+  return v;
+#else
+  return *from;
+#endif
+}
 /// The launch after this one may start.
 __device__ __forceinline__ void admit_consumer() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

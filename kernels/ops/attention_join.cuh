@@ -3,6 +3,7 @@
 #pragma once
 #include "base/arrive.cuh"
 #include "base/keep_loop.h"
+#include "base/launch.cuh"
 #include "base/warp.cuh"
 #include "ops/attention_score.cuh"
 #include "ops/attention_split_geometry.h"
@@ -31,7 +32,7 @@ struct WarpRuns {
 template <class S>
 struct SplitRuns {
   float* floats;
-  int count;
+  int count;  // of the splits that have rows
   __device__ __forceinline__ float* values(int run, int h) const {
     return floats + run * S::kValues + h * S::kValueWidth;
   }
@@ -40,11 +41,10 @@ struct SplitRuns {
 };
 
 /// The warps' runs joined into `to`, [Heads][ValueWidth], in their order. Where that is a run of several, its greatest
-/// scores and sums of weights are written too; else the values are finished. Each thread weighs the runs by itself:
-/// there are few, and a barrier costs more.
+/// scores and sums of weights are written to `joined_most`, too; else the values are finished. Each thread weighs the
+/// runs by itself: there are few, and a barrier costs more.
 template <class S>
-__device__ __forceinline__ void join_warps(float* to, const WarpRuns<S>& runs, const float* sinks, float* joined_most,
-                                           float* joined_sum) {
+__device__ __forceinline__ void join_warps(float* to, const WarpRuns<S>& runs, const float* sinks, float* joined_most) {
   LANE_KEEP_LOOP
   for (int i = threadIdx.x; i < S::kValues / 4; i += S::kThreads) {
     const int h = i / (S::kValueWidth / 4), piece = i % (S::kValueWidth / 4);
@@ -66,7 +66,7 @@ __device__ __forceinline__ void join_warps(float* to, const WarpRuns<S>& runs, c
     }
     const float f = joined_most ? 1.f : __fdividef(1.f, sum);
     reinterpret_cast<float4*>(to)[i] = make_float4(v.x * f, v.y * f, v.z * f, v.w * f);
-    if (joined_most && i % (S::kValueWidth / 4) == 0) joined_most[h] = most, joined_sum[h] = sum;
+    if (joined_most && i % (S::kValueWidth / 4) == 0) joined_most[h] = most, joined_most[S::kHeads + h] = sum;
   }
 }
 
@@ -125,17 +125,34 @@ __device__ __forceinline__ void join_splits(float* to, const SplitRuns<S>& runs,
   }
 }
 
-/// The block's warps, joined: straight into `out` where there is one split, else through `splits` and the last block.
+/// Where a block's sums go: straight into the result where there is one split, else through the splits' runs and the
+/// last block. Known before the launch's producer has ended, and made then: it is a hundred instructions.
 template <class S>
-__device__ __forceinline__ void finish_split(const WarpRuns<S>& warps, const SplitRuns<S>& splits, int split,
-                                             float* out, int* arrived, const float* sinks) {
-  const bool alone = splits.count == 1;
-  join_warps(alone ? out : splits.values(split, 0), warps, alone ? sinks : nullptr,
-             alone ? nullptr : splits.most(split), alone ? nullptr : splits.sum(split));
-  if (alone || !arrives_last(arrived, splits.count)) return;
+struct SplitFinish {
+  SplitRuns<S> splits;
+  float *out, *to, *most;  // the result; where the block's values go, and if that is a run, what goes with them
+  int* arrived;
+  const float *sinks, *warps_sinks;  // the whole's; those that the block counts itself
+
+  __device__ __forceinline__ SplitFinish(const SplitRuns<S>& runs, int split, float* result, int* counter,
+                                         const float* sink_scores)
+      : splits(runs), out(result), arrived(counter), sinks(sink_scores) {
+    to = alone() ? out : splits.values(split, 0), most = alone() ? nullptr : splits.most(split);
+    warps_sinks = alone() ? sinks : nullptr;
+    make_here(to), make_here(most), make_here(warps_sinks);
+  }
+  __device__ __forceinline__ bool alone() const { return splits.count == 1; }
+};
+
+/// The block's warps, joined, and the splits by the last block.
+template <class S>
+__device__ __forceinline__ void finish_split(const WarpRuns<S>& warps, const SplitFinish<S>& finish) {
+  const SplitRuns<S>& splits = finish.splits;
+  join_warps(finish.to, warps, finish.warps_sinks, finish.most);
+  if (finish.alone() || !arrives_last(finish.arrived, splits.count)) return;
   __shared__ float factors[S::kHeads];
-  weigh_splits(splits, warps.floats, factors, sinks);
-  join_splits(out, splits, warps.floats, factors);
+  weigh_splits(splits, warps.floats, factors, finish.sinks);
+  join_splits(finish.out, splits, warps.floats, factors);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -238,10 +238,11 @@ __device__ __forceinline__ void attend(SplitRows<S>& rows, SplitRing<S>& ring, c
     rows.weigh(weights, first);
     first = false;
     rows.add(weights, values, cached ? S::kValueStride : 0);
-    if (!cached) break;
+    row += S::kWarps * kSplitTile;
+    if (!cached || (row >= range.end && !own)) break;
     __syncwarp();
     ring.copy_next(at, slot);
-    row += S::kWarps * kSplitTile, cached = row < range.end;
+    cached = row < range.end;
     if (++slot == S::kRing) slot = 0;
   }
 }
@@ -285,22 +286,22 @@ __global__ void __launch_bounds__(32 * attention_split_warps(ValueWidth), 2)
                          turned,
                          neighbours,
                          rule.query_scale()};
-  TokenBringer<S> bringer(token, shared.token);
+  const bool owner = split == range.active - 1;
+  TokenBringer<S> bringer(token, shared.token, at, owner, first_head % heads_per_group == 0);
+  const SplitFinish<S> finish(
+      {partial + (sequence * parts + part) * attention_split_partial_floats(splits, Heads, ValueWidth), range.active},
+      split, out + (sequence * heads + first_head) * ValueWidth,
+      reinterpret_cast<int*>(reinterpret_cast<uint8_t*>(arrived) + slot) + part, sinks ? sinks + first_head : nullptr);
   await_producer();
 
-  const bool owner = split == range.active - 1;
-  bringer.bring(at, owner, first_head % heads_per_group == 0);
+  bringer.bring();
   __syncthreads();
   SplitRows<S> rows;
   attend(rows, ring, at, range, shared, rule, owner && warp_index() == S::kWarps - 1);
   const WarpRuns<S> warps{shared.sums};
   rows.store(warps);
   __syncthreads();
-  const SplitRuns<S> active{
-      partial + (sequence * parts + part) * attention_split_partial_floats(splits, Heads, ValueWidth), range.active};
-  finish_split(warps, active, split, out + (sequence * heads + first_head) * ValueWidth,
-               reinterpret_cast<int*>(reinterpret_cast<uint8_t*>(arrived) + slot) + part,
-               sinks ? sinks + first_head : nullptr);
+  finish_split(warps, finish);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -4,6 +4,7 @@
 // first score: each more of either is 0.2 to 0.6 us of a launch that takes 3.
 #pragma once
 #include "base/keep_loop.h"
+#include "base/launch.cuh"
 #include "base/mma.cuh"
 #include "base/warp.cuh"
 
@@ -34,14 +35,16 @@ struct SplitTokenMemory {
   float* heads;
 };
 
-/// Heads, the key behind the queries, over a block's lanes: a head has a warp, or kLanes of one where it is narrow, and
-/// a lane kEach pieces of four columns.
+/// Heads over a block's lanes: a head has a warp, or kLanes of one where it is narrow, and a lane kEach pieces of four
+/// columns. The key's lanes are of the first warp that has no query, where there is one: what it does is other code.
 template <class S>
 struct TokenShape {
   static constexpr int kPieces = S::kWidth / 4, kEach = (kPieces + 31) / 32;
   static constexpr int kLanes = kPieces > 16 ? 32 : kPieces > 8 ? 16 : kPieces > 4 ? 8 : 4;
-  static constexpr int kAtOnce = S::kThreads / kLanes;
-  static constexpr int kRounds = (S::kHeads + 1 + kAtOnce - 1) / kAtOnce;
+  static constexpr int kAtOnce = S::kThreads / kLanes, kOfWarp = 32 / kLanes;
+  static constexpr int kBeyond = (S::kHeads + kOfWarp - 1) / kOfWarp * kOfWarp;
+  static constexpr int kKey = kBeyond < kAtOnce ? kBeyond : S::kHeads;
+  static constexpr int kRounds = (kKey + 1 + kAtOnce - 1) / kAtOnce;
   static_assert(S::kValueWidth / 4 <= S::kThreads, "a thread brings four columns of the value");
 };
 template <class S>
@@ -86,7 +89,7 @@ struct TokenHead {
     LANE_UNROLL
     for (int e = 0; e < T::kEach; e++)
       weight[e] = norm && token_piece<S>(e) < T::kPieces
-                      ? __ldg(reinterpret_cast<const float4*>(norm) + token_piece<S>(e))
+                      ? read_here(reinterpret_cast<const float4*>(norm) + token_piece<S>(e))
                       : make_float4(1, 1, 1, 1);
   }
   __device__ __forceinline__ void read(const float* head) {
@@ -161,47 +164,54 @@ __device__ __forceinline__ void read_cached_row(const SplitPlaces& at, const Spl
 }
 
 /// A token on its way into shared memory: made ahead of its producer, bring() behind it. By the whole block, which
-/// meets before it reads the result. The queries' fragments: lane 4 g + c's columns of piece j are 8 (c + 4 j) to
-/// 8 (c + 4 j) + 7 of head g.
+/// meets before it reads the result. `own`: the token's own row, too; `writes`: and into the caches where it is new.
+/// The queries' fragments: lane 4 g + c's columns of piece j are 8 (c + 4 j) to 8 (c + 4 j) + 7 of head g.
 template <class S>
 struct TokenBringer {
   using T = TokenShape<S>;
   const SplitToken& token;
   const SplitTokenMemory& memory;
+  const SplitPlaces& at;
+  bool own;
   TokenTurns<S> turns;
   TokenHead<S> head[T::kRounds];
+  const float *from[T::kRounds], *value;  // what the lane reads; null: nothing
+  uint8_t *key_row, *value_row;           // where the caches get it; null: they do not
 
-  __device__ __forceinline__ TokenBringer(const SplitToken& t, const SplitTokenMemory& m)
-      : token(t), memory(m), turns(t) {
-    LANE_UNROLL
-    for (int r = 0; r < T::kRounds; r++)
-      head[r].read_weights(token_head<S>(r) < S::kHeads ? token.q_norm : token.k_norm);
-    clear_fragments<S>(memory.query);
-  }
-  /// `own`: the token's own row, too; `writes`: and into the caches where it is new.
-  __device__ __forceinline__ void bring(const SplitPlaces& at, bool own, bool writes) {
+  __device__ __forceinline__ TokenBringer(const SplitToken& t, const SplitTokenMemory& m, const SplitPlaces& places,
+                                          bool owns, bool writes)
+      : token(t), memory(m), at(places), own(owns), turns(t) {
     const bool makes = own && token.k;
     LANE_UNROLL
     for (int r = 0; r < T::kRounds; r++) {
       const int h = token_head<S>(r);
-      head[r].read(h < S::kHeads ? token.q + h * S::kWidth : h == S::kHeads && makes ? token.k : nullptr);
+      head[r].read_weights(h < S::kHeads ? token.q_norm : token.k_norm);
+      from[r] = h < S::kHeads ? token.q + h * S::kWidth : h == T::kKey && makes ? token.k : nullptr;
+      make_here(from[r]);
     }
-    // The value, by the last threads: they have the fewest heads.
-    const int piece = S::kThreads - 1 - static_cast<int>(threadIdx.x);
-    const bool brings_value = makes && piece < S::kValueWidth / 4;
-    const float4 v = brings_value ? __ldcg(reinterpret_cast<const float4*>(token.v) + piece) : make_float4(0, 0, 0, 0);
+    value = makes && value_piece() < S::kValueWidth / 4 ? token.v + 4 * value_piece() : nullptr;
+    key_row = writes ? at.own_key() : nullptr, value_row = writes ? at.own_value() : nullptr;
+    make_here(value), make_here(key_row), make_here(value_row);
+    clear_fragments<S>(memory.query);
+  }
+  __device__ __forceinline__ void bring() {
     LANE_UNROLL
-    for (int r = 0; r < T::kRounds; r++) bring_head(head[r], token_head<S>(r), at, makes, writes);
-    if (brings_value) store_halves(memory.value, writes ? at.own_value() : nullptr, piece, v);
+    for (int r = 0; r < T::kRounds; r++) head[r].read(from[r]);
+    const float4 v = value ? __ldcg(reinterpret_cast<const float4*>(value)) : make_float4(0, 0, 0, 0);
+    LANE_UNROLL
+    for (int r = 0; r < T::kRounds; r++) bring_head(head[r], token_head<S>(r), from[r]);
+    if (value) store_halves(memory.value, value_row, value_piece(), v);
     if (own && !token.k) read_cached_row<S>(at, memory);
   }
 
  private:
-  __device__ __forceinline__ void bring_head(TokenHead<S>& x, int h, const SplitPlaces& at, bool makes, bool writes) {
-    const bool query = h < S::kHeads, there = query || (h == S::kHeads && makes);
+  /// The value is brought by the last threads: they have the fewest heads.
+  __device__ __forceinline__ static int value_piece() { return S::kThreads - 1 - static_cast<int>(threadIdx.x); }
+  __device__ __forceinline__ void bring_head(TokenHead<S>& x, int h, bool there) {
+    const bool query = h < S::kHeads;
     if (token.q_norm || token.k_norm) x.norm(token.epsilon, query ? token.q_norm : token.k_norm);
     if (token.turned) {
-      float* shared = memory.heads + h * S::kWidth;
+      float* shared = memory.heads + min(h, S::kHeads) * S::kWidth;
       if (there) x.store(shared);
       __syncwarp();
       if (there) x.turn(shared, turns);
@@ -212,7 +222,7 @@ struct TokenBringer {
       const int p = token_piece<S>(e);
       if (p >= T::kPieces) continue;
       if (!query) {
-        store_halves(memory.key, writes ? at.own_key() : nullptr, p, x.x[e]);
+        store_halves(memory.key, key_row, p, x.x[e]);
         continue;
       }
       const HalfPair near = split_to_halves(token.scale * x.x[e].x, token.scale * x.x[e].y);

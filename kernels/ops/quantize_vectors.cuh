@@ -52,12 +52,12 @@ __device__ __forceinline__ float make_token(const float* x, const float* norm, f
   const int slice = warp / S::kTeam, member = warp % S::kTeam;
   const bool works = slice < S::kSlices.count && makes_slice(slice), normed = S::kNorms && norm;
   if (works) {
-    const int pieces = S::blocks(slice) / 4, first_column = slice * S::kSlices.full * kBlockColumns;
+    const int pieces = S::blocks(slice) / 4, column = slice * S::kSlices.full * kBlockColumns + 128 * member + 4 * lane;
     VectorPieces<S::kSlices.full, S::kTeam> weights{}, values{};
-    if (normed) weights.read(norm + first_column, pieces, member, lane, [](const float4* p) { return __ldg(p); });
+    if (normed) weights.read(norm + column, pieces, member, read_here);
     await_producer();
     if (token < tokens)
-      values.read(x + static_cast<int64_t>(token) * S::kColumns + first_column, pieces, member, lane,
+      values.read(x + static_cast<int64_t>(token) * S::kColumns + column, pieces, member,
                   [](const float4* p) { return __ldcg(p); });
     StreamedWarp w{};
     w.lane = lane, w.member = member, w.blocks = S::blocks(slice);

@@ -270,24 +270,25 @@ __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const I
   if (w.lane == 0) start_ring<S>(task, w);
   __syncwarp();
   VectorPieces<S::kSlices.full, S::kTeam> norm{}, x{}, post{}, carried{};
-  const int first_column = w.slice * S::kSlices.full * kBlockColumns, pieces = w.blocks / 4;
+  const int pieces = w.blocks / 4, own = static_cast<int>(threadIdx.x);
+  const int column = w.slice * S::kSlices.full * kBlockColumns + 128 * w.member + 4 * w.lane;
   const bool normed = S::kNorms && in.norm;
-  const auto weight = [](const float4* p) { return __ldg(p); };
   const auto activation = [](const float4* p) { return __ldcg(p); };
-  if (normed) norm.read(in.norm + first_column, pieces, w.member, w.lane, weight);
-  if constexpr (Input::kPost) post.read(in.post + first_column, pieces, w.member, w.lane, weight);
+  if (normed) norm.read(in.norm + column, pieces, w.member, read_here);
+  if constexpr (Input::kPost) post.read(in.post + column, pieces, w.member, read_here);
+  const float *from = in.x + column, *own_from = residual && own < task.count ? residual + task.first + own : nullptr;
+  make_here(from), make_here(own_from);
   await_producer();
   if constexpr (Input::kPublished)
-    x.await(in.x + first_column, pieces, w.member, w.lane);
+    x.await(from, pieces, w.member, w.lane);
   else
-    x.read(in.x + first_column, pieces, w.member, w.lane, activation);
+    x.read(from, pieces, w.member, activation);
   if constexpr (Input::kPost) {
-    carried.read(in.carried + first_column, pieces, w.member, w.lane, activation);
+    carried.read(in.carried + column, pieces, w.member, activation);
     x.norm_and_add(post_factor<S::kColumns>(in), post, carried);
-    if (blockIdx.x == gridDim.x - 1) x.write(in.sum + first_column, pieces, w.member, w.lane);
+    if (blockIdx.x == gridDim.x - 1) x.write(in.sum + column, pieces, w.member);
   }
-  const int own = static_cast<int>(threadIdx.x);
-  const float own_residual = residual && own < task.count ? __ldcg(residual + task.first + own) : 0.f;
+  const float own_residual = own_from ? __ldcg(own_from) : 0.f;
   const float lane_squares = make_vector<S>(x, norm, normed, w, S::top(task.layout), vector);
   if (w.begin < w.end) wait_copy(w.barrier, 0);  // asked here, the answer costs nothing
   group_barrier<S::kTeam * 32>(w.slice);         // the warps of one slice share what they quantized

@@ -56,26 +56,26 @@ __device__ __forceinline__ float post_factor(const PostNormedInput& in) {
   return rms_factor_of(squares, Columns, in.post_epsilon, scratch);
 }
 
-/// A warp's part of its slice's vector: pieces of 128 columns, Team apart; Blocks is the longest slice's length.
+/// A warp's part of its slice's vector: pieces of 128 columns, Team apart; Blocks is the longest slice's length. `at`
+/// is a lane's four columns of the warp's first piece.
 template <int Blocks, int Team>
 struct VectorPieces {
   static constexpr int kMost = (Blocks / 4 + Team - 1) / Team;
   float4 value[kMost];
 
-  template <class Load>
-  __device__ __forceinline__ void read(const float* x, int pieces, int member, int lane, Load load) {
-    LANE_UNROLL
-    for (int i = 0; i < kMost; i++) {
-      const int piece = member + i * Team;
-      if (piece < pieces) value[i] = load(reinterpret_cast<const float4*>(x) + piece * 32 + lane);
-    }
+  static __device__ __forceinline__ const float4* place(const float* at, int i) {
+    return reinterpret_cast<const float4*>(at) + i * Team * 32;
   }
-  __device__ __forceinline__ void write(float* to, int pieces, int member, int lane) const {
+  template <class Load>
+  __device__ __forceinline__ void read(const float* at, int pieces, int member, Load load) {
     LANE_UNROLL
-    for (int i = 0; i < kMost; i++) {
-      const int piece = member + i * Team;
-      if (piece < pieces) reinterpret_cast<float4*>(to)[piece * 32 + lane] = value[i];
-    }
+    for (int i = 0; i < kMost; i++)
+      if (member + i * Team < pieces) value[i] = load(place(at, i));
+  }
+  __device__ __forceinline__ void write(float* at, int pieces, int member) const {
+    LANE_UNROLL
+    for (int i = 0; i < kMost; i++)
+      if (member + i * Team < pieces) reinterpret_cast<float4*>(at)[i * Team * 32] = value[i];
   }
   /// These values normed by `factor` and `weight`, with `carried` added.
   __device__ __forceinline__ void norm_and_add(float factor, const VectorPieces& weight, const VectorPieces& carried) {
@@ -88,16 +88,13 @@ struct VectorPieces {
   }
   /// Reads what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
   /// then all ask for all: a block that waits for long must not keep the L2 from those that it waits for.
-  __device__ __forceinline__ void await(const float* x, int pieces, int member, int lane) {
-    const auto at = [&](int piece) { return reinterpret_cast<const float4*>(x) + piece * 32 + lane; };
-    if (member < pieces && lane == 0) (void)await_published(at(member), read_published(at(member)), pause_a_while);
+  __device__ __forceinline__ void await(const float* at, int pieces, int member, int lane) {
+    if (member < pieces && lane == 0) (void)await_published(place(at, 0), read_published(place(at, 0)), pause_a_while);
     __syncwarp();
-    read(x, pieces, member, lane, [](const float4* p) { return read_published(p); });
+    read(at, pieces, member, [](const float4* p) { return read_published(p); });
     LANE_UNROLL
-    for (int i = 0; i < kMost; i++) {
-      const int piece = member + i * Team;
-      if (piece < pieces) value[i] = await_published(at(piece), value[i], [] {});
-    }
+    for (int i = 0; i < kMost; i++)
+      if (member + i * Team < pieces) value[i] = await_published(place(at, i), value[i], [] {});
   }
 };
 
