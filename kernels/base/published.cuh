@@ -22,7 +22,16 @@ __device__ __forceinline__ void publish(float* to, float v) {
 #endif
 }
 
-/// Four values, some of them maybe not there yet.
+/// A value, maybe not there yet; and four, some of them maybe not.
+__device__ __forceinline__ float read_published(const float* from) {
+#ifdef __CUDACC__
+  float v;
+  asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(from) : "memory");
+  return v;
+#else
+  return host_chip::read_published(from);
+#endif
+}
 __device__ __forceinline__ float4 read_published(const float4* from) {
 #ifdef __CUDACC__
   float4 v;
@@ -36,13 +45,13 @@ __device__ __forceinline__ float4 read_published(const float4* from) {
 #endif
 }
 
+__device__ __forceinline__ bool all_there(float v) { return __float_as_uint(v) != 0; }
 __device__ __forceinline__ bool all_there(float4 v) {
-  const auto there = [](float x) { return __float_as_uint(x) != 0; };
-  return there(v.x) && there(v.y) && there(v.z) && there(v.w);
+  return all_there(v.x) && all_there(v.y) && all_there(v.z) && all_there(v.w);
 }
 /// What lies at `from`, once it is there; `v` is what was read last. Between two reads: `pause`.
-template <class Pause>
-__device__ __forceinline__ float4 await_published(const float4* from, float4 v, Pause pause) {
+template <class Values, class Pause>
+__device__ __forceinline__ Values await_published(const Values* from, Values v, Pause pause) {
   for ([[maybe_unused]] unsigned tries = 0; !all_there(v); tries++) {
 #ifndef __CUDACC__
     host_chip::await_other_block(tries);

@@ -109,12 +109,14 @@ inline thread_local unsigned char* dynamic_shared = nullptr;
 // Values that a block hands to blocks of higher indices, one by one: they may run on another OS thread.
 
 inline void publish(float* to, float v) { __atomic_store(to, &v, __ATOMIC_RELEASE); }
+inline float read_published(const float* from) {
+  float v;
+  __atomic_load(from, &v, __ATOMIC_ACQUIRE);
+  return v;
+}
 template <class Float4>
 Float4 read_published(const Float4* from) {
-  Float4 v;
-  const auto read = [](const float& at, float& to) { __atomic_load(&at, &to, __ATOMIC_ACQUIRE); };
-  read(from->x, v.x), read(from->y, v.y), read(from->z, v.z), read(from->w, v.w);
-  return v;
+  return Float4{read_published(&from->x), read_published(&from->y), read_published(&from->z), read_published(&from->w)};
 }
 inline unsigned most_tries = 1u << 24;  // reads of a value that is not there, before nobody is believed to owe it
 /// Called as long as such a value is not there, `tries` times before. Blocks are handed out in the order of their

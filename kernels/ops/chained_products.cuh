@@ -3,13 +3,16 @@
 //
 //   chained_gated_product<First, Columns, Words, L, NextColumns, NextWords>
 //       y = W x + bias + residual; out = a(gate n(y)) * (up n(y))
+//   chained_post_normed_gated_product<First, Columns, Words, L, NextColumns, NextWords>
+//       y = W x + bias; sum = y / sqrt(mean(y^2) + post_epsilon) * post + carried; out = a(gate n(sum)) * (up n(sum))
 //   chained_products<First, Columns, Words, L0, L1, L2, NextColumns, NextWords>
 //       y = W x + bias + residual; out_i = W_i n(y) + bias_i
 //
-// What they compute, to the bit, is streamed_product of x followed by streamed_gated_product or streamed_products of y
-// (ops/streamed_product.cuh). The grid's first y_blocks blocks make y [NextColumns] as that kernel's do and publish it
-// in `link` (base/published.cuh), the others read it there. `armed` is the link of the chained launch before this one,
-// which all have read: it becomes +0. Geometry: streamed_geometry's, of either stage.
+// What they compute, to the bit, is streamed_product of x followed by streamed_gated_product, post_normed_gated_product
+// (ops/post_normed_products.cuh) or streamed_products of y (ops/streamed_product.cuh). The grid's first y_blocks blocks
+// make y [NextColumns] as that kernel's do and publish it in `link` (base/published.cuh), the others read it there.
+// `armed` is the link of the chained launch before this one, which all have read: it becomes +0. Geometry:
+// streamed_geometry's, of either stage.
 //
 // Beside a launch it saves the edge: a block of the second stage goes on when the last value that it waits for is
 // stored, not when the last block of the first stage has ended and its stores are flushed.
@@ -53,6 +56,32 @@ __global__ __launch_bounds__(
   streamed_block<StreamedShape<NextColumns, NextWords, 2, L>>(
       streamed_task(gate, up, 0, rows, rows_per_block, ring, next, static_cast<int>(gridDim.x) - y_blocks),
       PublishedInput{{link, norm, epsilon}}, StreamedResult{out, nullptr, nullptr, gelu});
+}
+
+template <class First, int Columns, int Words, class L, int NextColumns, int NextWords>
+__global__ __launch_bounds__(
+    streamed_threads(Columns, false),
+    streamed_residents(Columns, false)) void chained_post_normed_gated_product(float* out, float* sum, float* y,
+                                                                               float* link, float* armed,
+                                                                               const uint8_t* weights, const float* x,
+                                                                               const float* bias, int y_blocks,
+                                                                               int y_rows_per_block, int y_ring,
+                                                                               const uint8_t* gate, const uint8_t* up,
+                                                                               const float* post, const float* carried,
+                                                                               float post_epsilon, const float* norm,
+                                                                               float epsilon, int gelu, int rows,
+                                                                               int rows_per_block, int ring) {
+  static_assert(streamed_threads(Columns, false) == streamed_threads(NextColumns, true), "blocks of one size");
+  admit_consumer();
+  const int block = static_cast<int>(blockIdx.x), next = block - y_blocks;
+  if (next < 0)
+    return make_published<StreamedShape<Columns, Words, 1, First>>(
+        streamed_task(weights, nullptr, 0, NextColumns, y_rows_per_block, y_ring, block, y_blocks), {x, nullptr, 0.f},
+        {y, bias, nullptr, 0}, {link, armed});
+  streamed_block<StreamedShape<NextColumns, NextWords, 2, L>>(
+      streamed_task(gate, up, 0, rows, rows_per_block, ring, next, static_cast<int>(gridDim.x) - y_blocks),
+      PublishedPostNormedInput{{link, norm, epsilon, post, carried, sum, post_epsilon}},
+      StreamedResult{out, nullptr, nullptr, gelu});
 }
 
 template <class First, int Columns, int Words, class L0, class L1, class L2, int NextColumns, int NextWords>

@@ -279,13 +279,16 @@ __device__ __forceinline__ float work_on_slice(const StreamedTask& task, const I
   const float *from = in.x + column, *own_from = residual && own < task.count ? residual + task.first + own : nullptr;
   make_here(from), make_here(own_from);
   await_producer();
+  if constexpr (Input::kPost) carried.read(in.carried + column, pieces, w.member, activation);
   if constexpr (Input::kPublished)
-    x.await(from, pieces, w.member, w.lane);
+    x.ask(from, pieces, w.member, w.lane);
   else
     x.read(from, pieces, w.member, activation);
+  [[maybe_unused]] float factor = 1;
+  if constexpr (Input::kPost) factor = post_factor<S::kColumns>(in);
+  if constexpr (Input::kPublished) x.await(from, pieces, w.member);
   if constexpr (Input::kPost) {
-    carried.read(in.carried + column, pieces, w.member, activation);
-    x.norm_and_add(post_factor<S::kColumns>(in), post, carried);
+    x.norm_and_add(factor, post, carried);
     if (blockIdx.x == gridDim.x - 1) x.write(in.sum + column, pieces, w.member);
   }
   const float own_residual = own_from ? __ldcg(own_from) : 0.f;

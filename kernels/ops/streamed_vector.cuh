@@ -34,10 +34,14 @@ struct PostNormedInput {
   float post_epsilon;
   static constexpr bool kPost = true, kPublished = false;
 };
+/// The same of an x that other blocks of the launch publish.
+struct PublishedPostNormedInput : PostNormedInput {
+  static constexpr bool kPublished = true;
+};
 
 /// The factor of x's norm, in every thread: all of the block's call it, at least kRowNormThreads.
-template <int Columns>
-__device__ __forceinline__ float post_factor(const PostNormedInput& in) {
+template <int Columns, class Input>
+__device__ __forceinline__ float post_factor(const Input& in) {
   constexpr int kAtOnce = 4;  // of a thread's values
   __shared__ float scratch[kMostWarps];
   const int thread = static_cast<int>(threadIdx.x);
@@ -48,7 +52,12 @@ __device__ __forceinline__ float post_factor(const PostNormedInput& in) {
     LANE_UNROLL
     for (int k = 0; k < kAtOnce; k++) {
       const int i = first + k * kRowNormThreads;
-      held[k] = i < Columns ? __ldcg(in.x + i) : 0.f;
+      held[k] = i >= Columns ? 0.f : Input::kPublished ? read_published(in.x + i) : __ldcg(in.x + i);
+    }
+    LANE_UNROLL
+    for (int k = 0; k < kAtOnce && Input::kPublished; k++) {
+      const int i = first + k * kRowNormThreads;
+      if (i < Columns) held[k] = await_published(in.x + i, held[k], [] {});
     }
     LANE_UNROLL
     for (int k = 0; k < kAtOnce; k++) squares = fmaf(held[k], held[k], squares);
@@ -86,12 +95,15 @@ struct VectorPieces {
                              normed_value(v.z, factor, w.z, 0.f, c.z), normed_value(v.w, factor, w.w, 0.f, c.w));
     }
   }
-  /// Reads what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
+  /// Asks for what other blocks of the launch publish. One lane asks for one of the warp's values until it is there,
   /// then all ask for all: a block that waits for long must not keep the L2 from those that it waits for.
-  __device__ __forceinline__ void await(const float* at, int pieces, int member, int lane) {
+  __device__ __forceinline__ void ask(const float* at, int pieces, int member, int lane) {
     if (member < pieces && lane == 0) (void)await_published(place(at, 0), read_published(place(at, 0)), pause_a_while);
     __syncwarp();
     read(at, pieces, member, [](const float4* p) { return read_published(p); });
+  }
+  /// What was asked for, once it is there.
+  __device__ __forceinline__ void await(const float* at, int pieces, int member) {
     LANE_UNROLL
     for (int i = 0; i < kMost; i++)
       if (member + i * Team < pieces) value[i] = await_published(place(at, i), value[i], [] {});

@@ -55,6 +55,11 @@ constexpr std::array kKernels = {
            "float* out, float* y, float* link, float* armed, const uint8_t* weights, const float* x, const float* "
            "bias, const float* residual, int y_blocks, int y_rows_per_block, int y_ring, const uint8_t* gate, const "
            "uint8_t* up, const float* norm, float epsilon, int gelu, int rows, int rows_per_block, int ring"},
+    Kernel{"chained_post_normed_gated_product", "ops/chained_products.cuh",
+           "float* out, float* sum, float* y, float* link, float* armed, const uint8_t* weights, const float* x, const "
+           "float* bias, int y_blocks, int y_rows_per_block, int y_ring, const uint8_t* gate, const uint8_t* up, const "
+           "float* post, const float* carried, float post_epsilon, const float* norm, float epsilon, int gelu, int "
+           "rows, int rows_per_block, int ring"},
     Kernel{"chained_products", "ops/chained_products.cuh",
            "float* out0, float* out1, float* out2, float* y, float* link, float* armed, const uint8_t* weights, const "
            "float* x, const float* bias, const float* residual, int y_blocks, int y_rows_per_block, int y_ring, const "

@@ -19,6 +19,11 @@ void add_gated(Registry& registry, std::string_view first, std::string_view l) {
   registry["chained_gated_product<" + stage({first}, Columns, Words) + ", " + stage({l}, 256, Words) + ">"] =
       registered(program::chained_gated_product<First, Columns, Words, L, 256, Words>);
 }
+template <class First, int Columns, class L, int Words>
+void add_post_normed(Registry& registry, std::string_view first, std::string_view l) {
+  registry["chained_post_normed_gated_product<" + stage({first}, Columns, Words) + ", " + stage({l}, 256, Words) +
+           ">"] = registered(program::chained_post_normed_gated_product<First, Columns, Words, L, 256, Words>);
+}
 template <class First, int Columns, class L, class Last, int Words>
 void add_matrices(Registry& registry, std::string_view first, std::string_view l, std::string_view last) {
   registry["chained_products<" + stage({first}, Columns, Words) + ", " + stage({l, l, last}, 256, Words) + ">"] =
@@ -39,6 +44,7 @@ void add_chained_products(Registry& registry) {
                                                                                             "BF16");
   add_matrices<program::RepackedF16, 512, program::RepackedF16, program::RepackedF16, 0>(registry, "F16", "F16", "F16");
   add_gated<program::RepackedQ8_0, 128, program::RepackedQ8_0, 2>(registry, "Q8_0", "Q8_0");
+  add_post_normed<RepackedQ4_K, 256, RepackedQ4_K, 2>(registry, "Q4_K", "Q4_K");
   add_matrices<RepackedQ6_K, 512, RepackedQ4_K, RepackedQ6_K, 2>(registry, "Q6_K", "Q4_K", "Q6_K");
   add_matrices<RepackedQ6_K, 512, RepackedQ4_K, RepackedQ4_K, 2>(registry, "Q6_K", "Q4_K", "Q4_K");
   add_matrices<RepackedQ4_K, 512, RepackedQ4_K, RepackedQ6_K, 2>(registry, "Q4_K", "Q4_K", "Q6_K");

@@ -7,6 +7,7 @@
 #include "kernels/repacked_matrix.h"
 #include "layout/all.cuh"
 #include "ops/chained_products.cuh"
+#include "ops/post_normed_products.cuh"
 
 namespace lane::test {
 namespace {
@@ -14,10 +15,10 @@ namespace {
 constexpr int kGrid = 5, kSharedLimit = 200 * 1024;
 constexpr float kEpsilon = 1e-6f;
 
-/// y = W x + bias + residual, alone; what the second stage reads.
+/// y = W x, and where it `adds` + bias + residual, alone; what the second stage reads.
 template <class L, int Columns, int Words>
 struct First {
-  First(FormatId id, int row_count, bool zero)
+  First(FormatId id, int row_count, bool zero, bool adds = true)
       : rows(row_count),
         matrix(id, rows, Columns, 3),
         x(zero ? std::vector<float>(Columns) : random_floats(Columns, 4)),
@@ -29,8 +30,8 @@ struct First {
     const StreamedGeometry g = streamed_geometry(Columns, &shape, 1, false, Words, kGrid, kSharedLimit);
     const float* none = nullptr;
     run_kernel(streamed_product<L, Columns, Words>, dim3(unsigned(g.grid)), g.threads, g.shared_bytes, y.data(),
-               matrix.repacked.data(), x.data(), none, 0.f, bias.data(), residual.data(), rows,
-               g.share[0].rows_per_block, g.share[0].ring);
+               matrix.repacked.data(), x.data(), none, 0.f, adds ? bias.data() : none, adds ? residual.data() : none,
+               rows, g.share[0].rows_per_block, g.share[0].ring);
   }
   int rows;
   Matrix<L> matrix;
@@ -93,6 +94,50 @@ TEST(ChainedProducts, GateWhatTheLaunchesApartGate) {
 }
 TEST(ChainedProducts, HandOnZeros) {
   expect_gated<RepackedQ4_K, 512, 2, RepackedQ4_K, 256, 2>(FormatId::Q4_K, FormatId::Q4_K, 90, true);
+}
+
+/// The same with a norm between the stages: their sum is made by the second stage's blocks.
+template <class L, int Columns, class M, int Hidden, int Words>
+void expect_post_normed(FormatId first_id, FormatId id, int rows, bool zero = false) {
+  SCOPED_TRACE(Hidden);
+  ASSERT_TRUE(post_norm_fits(Hidden, true));
+  const float kPostEpsilon = 1e-5f, *none = nullptr;
+  const First<L, Columns, Words> first(first_id, Hidden, zero, false);
+  const Matrix<M> gate(id, rows, Hidden, 8), up(id, rows, Hidden, 9);
+  const DeviceArray<float> post(random_floats(Hidden, 10)), carried(random_floats(Hidden, 11));
+  const StreamedMatrix y_shape{L::kBytes256, Hidden}, shape{M::kBytes256, rows};
+  const StreamedGeometry of_y = streamed_geometry(Columns, &y_shape, 1, false, Words, kGrid, kSharedLimit),
+                         alone = streamed_geometry(Hidden, &shape, 1, true, Words, kGrid, kSharedLimit);
+  const StreamedShare &y_share = of_y.share[0], &share = alone.share[0];
+  const DeviceArray<float> expected{size_t(rows)}, out{size_t(rows)}, y{size_t(Hidden)}, sum{size_t(Hidden)},
+      expected_sum{size_t(Hidden)};
+  run_kernel(post_normed_gated_product<M, Hidden, Words>, dim3(unsigned(alone.grid)), alone.threads, alone.shared_bytes,
+             expected.data(), expected_sum.data(), gate.repacked.data(), up.repacked.data(), first.y.data(),
+             post.data(), carried.data(), kPostEpsilon, first.norm.data(), kEpsilon, 1, rows, share.rows_per_block,
+             share.ring);
+  const Links links(Hidden);
+  for (const int turn : {0, 1, 0}) {
+    run_kernel(chained_post_normed_gated_product<L, Columns, Words, M, Hidden, Words>,
+               dim3(unsigned(of_y.grid + alone.grid)), alone.threads, std::max(of_y.shared_bytes, alone.shared_bytes),
+               out.data(), sum.data(), y.data(), links.link[turn].data(), links.link[1 - turn].data(),
+               first.matrix.repacked.data(), first.x.data(), none, y_share.blocks, y_share.rows_per_block, y_share.ring,
+               gate.repacked.data(), up.repacked.data(), post.data(), carried.data(), kPostEpsilon, first.norm.data(),
+               kEpsilon, 1, rows, share.rows_per_block, share.ring);
+    EXPECT_TRUE(same_bits(y, first.y));
+    EXPECT_TRUE(same_bits(sum, expected_sum));
+    EXPECT_TRUE(same_bits(out, expected));
+    links.expect_turn(turn);
+  }
+}
+
+TEST(ChainedProducts, GateASumOfANormWhatTheLaunchesApartGate) {
+  expect_post_normed<RepackedQ4_K, 1024, RepackedQ5_0, 640, 2>(FormatId::Q4_K, FormatId::Q5_0, 90);
+  expect_post_normed<RepackedQ8_0, 512, RepackedQ8_0, 1152, 1>(FormatId::Q8_0, FormatId::Q8_0, 21);  // many a thread
+  expect_post_normed<RepackedQ4_K, 256, RepackedQ4_K, 2560, 2>(FormatId::Q4_K, FormatId::Q4_K, 17);  // idle warps
+  expect_post_normed<RepackedBF16, 256, RepackedBF16, 128, 0>(FormatId::BF16, FormatId::BF16, 3);    // idle blocks
+}
+TEST(ChainedProducts, HandOnZerosToANorm) {
+  expect_post_normed<RepackedQ4_K, 512, RepackedQ4_K, 256, 2>(FormatId::Q4_K, FormatId::Q4_K, 33, true);
 }
 
 TEST(ChainedProducts, ComputeThreeMatricesOfWhatTheyMade) {

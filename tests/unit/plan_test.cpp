@@ -245,6 +245,17 @@ TEST(Plan, ALlamaLikeLayerIsFourLaunches) {
   EXPECT_EQ(layers({"gate"}), (std::vector{6, 6}));
 }
 
+/// Norms behind products are no launches, and the output chains over one; a first layer looks its row up and scales it.
+TEST(Plan, AGemmaLikeLayerIsFourLaunches) {
+  const auto layers = [](const std::vector<std::string>& hold) {
+    return Planned("gemma3-q4_k_m", FormKind::Decode, 1, hold, KvType::F16, "sm_90", {}, Activations::Int8x2)
+        .schedule.layer_launches;
+  };
+  EXPECT_EQ(layers({}), (std::vector{6, 4, 4, 4, 4, 4, 4}));
+  EXPECT_EQ(layers({"chain"}), (std::vector{7, 5, 5, 5, 5, 5, 5}));
+  EXPECT_EQ(layers({"post norm"}), (std::vector{8, 7, 7, 7, 7, 7, 7}));
+}
+
 TEST(Plan, RefusesRulesThatAreNot) {
   expect_error<UsageError>("--hold 'gates': no such rule; accepted are 'bias', ",
                            [] { Planned("llama-f32", FormKind::Decode, 1, {"gates"}); });
