@@ -9,6 +9,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ class Engine {
   /// Finds the sidecar and the checkpoint, and knows them to be this program's.
   Status find(const EngineOptions& options) {
     options_ = options;
+    wake_device();
     Status s = read_sidecar(options.sidecar, program_.sidecar_bytes, program_.sidecar_digest, &sidecar_);
     if (!s.ok()) return s;
     s = open_shards(program_, options.checkpoint.empty() ? sidecar_.checkpoint_path : options.checkpoint, &shards_);
@@ -48,6 +50,7 @@ class Engine {
 
   /// After find(): the device first, the weights last.
   Status load() {
+    device_awake_.wait();
     if (Status s = check_device(); !s.ok()) return s;
     if (Status s = check_memory(options_.mem_bytes); !s.ok()) return s;
     if (Status s = cuda_status(allocate(), "allocating the model's memory"); !s.ok()) return s;
@@ -170,6 +173,12 @@ class Engine {
 
   static const char* advice() {
     return "; compile the checkpoint with the --chip of this GPU, and build the program as its first lines say";
+  }
+
+  /// Making the device's context takes longer than all that is read before anything is loaded, and needs none of it.
+  /// What goes wrong check_device() meets again.
+  void wake_device() {
+    device_awake_ = std::async(std::launch::async | std::launch::deferred, [] { (void)cudaFree(nullptr); });
   }
 
   /// A program holds code for the architectures it was built for: say so before anything is loaded.
@@ -418,6 +427,7 @@ class Engine {
 
   const ProgramInfo& program_;
   EngineOptions options_;
+  std::future<void> device_awake_;
   Sidecar sidecar_;
   Shards shards_;
   Memory memory_;

@@ -114,7 +114,7 @@ inline uint64_t digest(const void* data, size_t bytes) {
 
 /// The digest of a file too long to hold: of its pieces' digests, 8 little-endian bytes each. Every piece but the last
 /// has kPieceBytes.
-constexpr size_t kPieceBytes = size_t{64} << 20;
+constexpr size_t kPieceBytes = size_t{4} << 20;
 
 class PieceDigest {
  public:

@@ -15,6 +15,7 @@ lane_kernel_test(quant_test SOURCES quant_test.cpp KERNELS format_kernels LINKS 
 lane_kernel_test(product_test SOURCES product_test.cpp product_int8_test.cpp product_bits_test.cpp
                  KERNELS format_kernels LINKS lane_tables)
 lane_kernel_test(finite_test SOURCES finite_test.cpp LINKS lane_tables)
+lane_kernel_test(loader_test SOURCES loader_test.cpp LINKS lane_tables lane_test_support)
 lane_kernel_test(streamed_test SOURCES streamed_test.cpp LINKS lane_tables)
 lane_kernel_test(chained_test SOURCES chained_test.cpp post_normed_test.cpp LINKS lane_tables)
 lane_kernel_test(tiled_test SOURCES tiled_test.cpp LINKS lane_weights lane_tables)
