@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,13 @@
 #include "lane/plan.h"
 #include "lane/program.h"
 #include "lane/spec.h"
+#include "support/files.h"
 #include "support/golden_case.h"
 
 namespace lane::test {
 
 struct CompiledCase {
+  std::shared_ptr<TempFolder> folder = std::make_shared<TempFolder>();  // its own: tests of one case run side by side
   GoldenCase golden;
   Checkpoint checkpoint;
   ModelProgram program;
@@ -30,7 +33,7 @@ struct CompiledCase {
   CompiledCase(const std::string& name, const std::vector<Form>& forms, const Options& wanted, const Chip& chip)
       : golden(load_case(name)), options(wanted) {
     options.chip = chip.name;
-    checkpoint = read_checkpoint(write_case(golden, Path(testing::TempDir())));
+    checkpoint = read_checkpoint(write_case(golden, folder->path()));
     program = author(describe_model(checkpoint, options));
     std::vector<Cut> cuts;
     for (const Form& form : forms) cuts.push_back(cut(program, form.kind, form.rows));
