@@ -188,6 +188,20 @@ constexpr bool has_shared(const TiledGeometry& g, int shared_limit) {
   return g.shared_bytes + kTiledStaticBytes <= shared_limit;
 }
 
+namespace tiled_detail {
+
+/// `with(tokens of a block, least slots)` of as many tokens as a multiprocessor has the shared memory for. With two
+/// slots, one is filled again while the other is read.
+template <class With>
+constexpr auto most_tokens(int tokens, int shared_limit, With with) {
+  int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
+  while (of_block > kTokenGroup && !has_shared(with(of_block, 2), shared_limit)) of_block /= 2;
+  const auto g = with(of_block, 2);
+  return has_shared(g, shared_limit) ? g : with(of_block, 1);
+}
+
+}  // namespace tiled_detail
+
 /// A product of `rows` rows (of the gate, if gated) and `columns` columns with `tokens` vectors. A block has as many
 /// tokens as a multiprocessor's shared memory allows; two blocks share it where their rings fit.
 constexpr TiledGeometry tiled_geometry(int columns, TiledFormat format, int rows, int tokens, bool gated,
@@ -197,14 +211,7 @@ constexpr TiledGeometry tiled_geometry(int columns, TiledFormat format, int rows
         tiled_detail::problem(block_tokens, columns, format, rows, tokens, gated, multiprocessors, shared_limit);
     return tiled_detail::geometry(problem, problem.best(), least_ring);
   };
-  // With two slots, one is filled again while the other is read.
-  int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
-  for (; of_block > kTokenGroup; of_block /= 2) {
-    const TiledGeometry g = with(of_block, 2);
-    if (has_shared(g, shared_limit)) return g;
-  }
-  const TiledGeometry g = with(of_block, 2);
-  return has_shared(g, shared_limit) ? g : with(of_block, 1);
+  return tiled_detail::most_tokens(tokens, shared_limit, with);
 }
 
 /// A matrix of a launch of several.
@@ -294,13 +301,7 @@ constexpr TiledProductsGeometry tiled_products_geometry(const TiledMatrix* matri
                                              multiprocessors, shared_limit);
     return problems.best(least_ring);
   };
-  int of_block = tokens <= 8 ? 8 : tokens <= 16 ? 16 : kTiledMaxTokens;
-  for (; of_block > kTokenGroup; of_block /= 2) {
-    const TiledProductsGeometry g = with(of_block, 2);
-    if (has_shared(g, shared_limit)) return g;
-  }
-  const TiledProductsGeometry g = with(of_block, 2);
-  return has_shared(g, shared_limit) ? g : with(of_block, 1);
+  return tiled_detail::most_tokens(tokens, shared_limit, with);
 }
 
 }  // namespace LANE_NAMESPACE

@@ -20,8 +20,8 @@ bool fills(const kernels::ChunkGeometry& g, int tokens, const Chip& chip) {
   const int work = g.grid_x * g.tokens * g.grid_y * g.groups * (tokens > 32 ? 1 : g.parts) / kernels::kChunkTokens;
   return tokens > 32 ? 5 * work >= 2 * chip.multiprocessors : 3 * work >= chip.multiprocessors;
 }
-constexpr size_t kMostTogether = 3;       // matrices of a launch
-constexpr int kHalfVectorsThreads = 256;  // as ops/half_vectors.cuh says
+constexpr size_t kMostTogether = kernels::kMostTiledMatrices;  // matrices of a launch
+constexpr int kHalfVectorsThreads = 256;                       // as ops/half_vectors.cuh says
 
 /// A product as the kernels see it.
 struct Problem {
