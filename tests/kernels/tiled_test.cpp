@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 
 #include "kernels/repacked_layouts.h"
@@ -131,33 +132,36 @@ TEST(TiledProduct, HasThemWhereBlocksShareRows) {
   expect_streamed_bits_of_shares<RepackedQ6_K, 2048>(FormatId::Q6_K, 70, 5);
 }
 
-/// Of three matrices in one launch, those of each alone; the last one of another layout. Blocks share rows or not.
-template <class L, class Last, int Columns>
-void expect_bits_together(FormatId id, FormatId last_id, int tokens, int multiprocessors) {
+/// Of three matrices in one launch, those of each alone, whichever of their layouts are the same. Blocks share rows or
+/// not.
+template <class L0, class L1, class L2, int Columns>
+void expect_bits_together(const std::array<FormatId, 3>& ids, int tokens, int multiprocessors) {
   constexpr int kRows[] = {75, 20, 37};
-  const Matrix<L> first(id, kRows[0], Columns, 3), second(id, kRows[1], Columns, 4);
-  const Matrix<Last> last(last_id, kRows[2], Columns, 5);
+  const Matrix<L0> first(ids[0], kRows[0], Columns, 3);
+  const Matrix<L1> second(ids[1], kRows[1], Columns, 4);
+  const Matrix<L2> last(ids[2], kRows[2], Columns, 5);
   const Inputs in(Columns, kRows[0], tokens, true);
-  const Quantized<L, Columns, 2, 1> x(in);
-  const Quantized<Last, Columns, 2, 1> x_last(in);
+  const Quantized<L0, Columns, 2, 1> x0(in);
+  const Quantized<L1, Columns, 2, 1> x1(in);
+  const Quantized<L2, Columns, 2, 1> x2(in);
   const TiledMatrix matrices[] = {
-      {kTiledFormat<L>, kRows[0]}, {kTiledFormat<L>, kRows[1]}, {kTiledFormat<Last>, kRows[2]}};
+      {kTiledFormat<L0>, kRows[0]}, {kTiledFormat<L1>, kRows[1]}, {kTiledFormat<L2>, kRows[2]}};
   const TiledProductsGeometry g = tiled_products_geometry(matrices, 3, Columns, tokens, multiprocessors, 227 * 1024);
   EXPECT_EQ(g.grid_z > 1, multiprocessors > 100);
   std::deque<DeviceArray<float>> out, partial;
   for (int i = 0; i < 3; i++)
     out.emplace_back(size_t(tokens * kRows[i])), partial.emplace_back(std::max<size_t>(g.partial_floats[i], 1));
-  auto* counters = reinterpret_cast<int*>(x.vectors.data() + tiled_counters_offset(Columns, 2, tokens));
+  auto* counters = reinterpret_cast<int*>(x0.vectors.data() + tiled_counters_offset(Columns, 2, tokens));
   const auto kernel =
       g.tokens == 8
-          ? (g.tiles == 1 ? tiled_products<L, L, Last, Columns, 2, 8, 1> : tiled_products<L, L, Last, Columns, 2, 8, 2>)
-          : (g.tiles == 1 ? tiled_products<L, L, Last, Columns, 2, 16, 1>
-                          : tiled_products<L, L, Last, Columns, 2, 16, 2>);
+          ? (g.tiles == 1 ? tiled_products<L0, L1, L2, Columns, 2, 8, 1> : tiled_products<L0, L1, L2, Columns, 2, 8, 2>)
+          : (g.tiles == 1 ? tiled_products<L0, L1, L2, Columns, 2, 16, 1>
+                          : tiled_products<L0, L1, L2, Columns, 2, 16, 2>);
   const float* bias = in.bias.data();
   for (int again = 0; again < 2; again++)
     run_kernel(kernel, dim3(unsigned(g.grid_x), unsigned(g.grid_y), unsigned(g.grid_z)), g.threads, g.shared_bytes,
                out[0].data(), out[1].data(), out[2].data(), first.repacked.data(), second.repacked.data(),
-               last.repacked.data(), x.vectors.data(), x.vectors.data(), x_last.vectors.data(), bias, bias, bias,
+               last.repacked.data(), x0.vectors.data(), x1.vectors.data(), x2.vectors.data(), bias, bias, bias,
                kRows[0], kRows[1], kRows[2], g.blocks[0], g.blocks[1], g.blocks[2], g.ring[0], g.ring[1], g.ring[2],
                tokens, partial[0].data(), partial[1].data(), partial[2].data(), counters);
   const auto expect = [&]<class M>(int i, const Matrix<M>& m) {
@@ -167,9 +171,14 @@ void expect_bits_together(FormatId id, FormatId last_id, int tokens, int multipr
   expect(0, first), expect(1, second), expect(2, last);
 }
 TEST(TiledProducts, HaveTheBitsOfEachAlone) {
-  expect_bits_together<RepackedQ4_K, RepackedQ6_K, 2304>(FormatId::Q4_K, FormatId::Q6_K, 13, 132);
-  expect_bits_together<RepackedQ4_K, RepackedQ6_K, 2304>(FormatId::Q4_K, FormatId::Q6_K, 5, 2);
-  expect_bits_together<RepackedQ5_0, RepackedQ8_0, 896>(FormatId::Q5_0, FormatId::Q8_0, 16, 2);
+  using F = FormatId;
+  expect_bits_together<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, 2304>({F::Q4_K, F::Q4_K, F::Q6_K}, 13, 132);
+  expect_bits_together<RepackedQ4_K, RepackedQ4_K, RepackedQ6_K, 2304>({F::Q4_K, F::Q4_K, F::Q6_K}, 5, 2);
+  expect_bits_together<RepackedQ5_0, RepackedQ5_0, RepackedQ8_0, 896>({F::Q5_0, F::Q5_0, F::Q8_0}, 16, 2);
+  expect_bits_together<RepackedQ4_K, RepackedQ4_K, RepackedQ4_K, 512>({F::Q4_K, F::Q4_K, F::Q4_K}, 5, 2);
+  expect_bits_together<RepackedQ4_K, RepackedQ6_K, RepackedQ4_K, 512>({F::Q4_K, F::Q6_K, F::Q4_K}, 5, 2);
+  expect_bits_together<RepackedQ4_K, RepackedQ6_K, RepackedQ6_K, 512>({F::Q4_K, F::Q6_K, F::Q6_K}, 5, 2);
+  expect_bits_together<RepackedQ4_K, RepackedQ6_K, RepackedQ8_0, 512>({F::Q4_K, F::Q6_K, F::Q8_0}, 5, 2);
 }
 
 TEST(TiledProduct, HasTheBitsOfEachTokenAlone) {
