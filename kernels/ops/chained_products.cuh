@@ -26,11 +26,14 @@ struct ChainedLink {
   float *link, *armed;
 };
 
-/// A block of the first stage: its rows of y, stored and published.
+/// A block of the first stage's `blocks`: its rows of y, stored and published.
 template <class S>
-__device__ __forceinline__ void make_published(const StreamedTask& task, const StreamedInput& in,
-                                               const StreamedResult& y, const ChainedLink& link) {
-  streamed_block<S>(task, in, y, [&](float v, int row) {
+__device__ __forceinline__ void make_published(const uint8_t* weights, int rows, int blocks, int rows_per_block,
+                                               int ring, const float* x, const StreamedResult& y,
+                                               const ChainedLink& link) {
+  const StreamedTask task =
+      streamed_task(weights, nullptr, 0, rows, rows_per_block, ring, static_cast<int>(blockIdx.x), blocks);
+  streamed_block<S>(task, StreamedInput{x, nullptr, 0.f}, y, [&](float v, int row) {
     publish(link.link + row, v);
     link.armed[row] = 0.f;
   });
@@ -48,11 +51,10 @@ __global__ __launch_bounds__(
                                                                    int rows_per_block, int ring) {
   static_assert(streamed_threads(Columns, false) == streamed_threads(NextColumns, true), "blocks of one size");
   admit_consumer();
-  const int block = static_cast<int>(blockIdx.x), next = block - y_blocks;
+  const int next = static_cast<int>(blockIdx.x) - y_blocks;
   if (next < 0)
-    return make_published<StreamedShape<Columns, Words, 1, First>>(
-        streamed_task(weights, nullptr, 0, NextColumns, y_rows_per_block, y_ring, block, y_blocks), {x, nullptr, 0.f},
-        {y, bias, residual, 0}, {link, armed});
+    return make_published<StreamedShape<Columns, Words, 1, First>>(weights, NextColumns, y_blocks, y_rows_per_block,
+                                                                   y_ring, x, {y, bias, residual, 0}, {link, armed});
   streamed_block<StreamedShape<NextColumns, NextWords, 2, L>>(
       streamed_task(gate, up, 0, rows, rows_per_block, ring, next, static_cast<int>(gridDim.x) - y_blocks),
       PublishedInput{{link, norm, epsilon}}, StreamedResult{out, nullptr, nullptr, gelu});
@@ -73,11 +75,10 @@ __global__ __launch_bounds__(
                                                                                int rows_per_block, int ring) {
   static_assert(streamed_threads(Columns, false) == streamed_threads(NextColumns, true), "blocks of one size");
   admit_consumer();
-  const int block = static_cast<int>(blockIdx.x), next = block - y_blocks;
+  const int next = static_cast<int>(blockIdx.x) - y_blocks;
   if (next < 0)
-    return make_published<StreamedShape<Columns, Words, 1, First>>(
-        streamed_task(weights, nullptr, 0, NextColumns, y_rows_per_block, y_ring, block, y_blocks), {x, nullptr, 0.f},
-        {y, bias, nullptr, 0}, {link, armed});
+    return make_published<StreamedShape<Columns, Words, 1, First>>(weights, NextColumns, y_blocks, y_rows_per_block,
+                                                                   y_ring, x, {y, bias, nullptr, 0}, {link, armed});
   streamed_block<StreamedShape<NextColumns, NextWords, 2, L>>(
       streamed_task(gate, up, 0, rows, rows_per_block, ring, next, static_cast<int>(gridDim.x) - y_blocks),
       PublishedPostNormedInput{{link, norm, epsilon, post, carried, sum, post_epsilon}},
@@ -94,11 +95,10 @@ __launch_bounds__(streamed_threads(Columns, false), streamed_residents(Columns, 
     int rows_per_block0, int rows_per_block1, int rows_per_block2, int ring0, int ring1, int ring2) {
   static_assert(streamed_threads(Columns, false) == streamed_threads(NextColumns, false), "blocks of one size");
   admit_consumer();
-  const int block = static_cast<int>(blockIdx.x), next = block - y_blocks;
+  const int next = static_cast<int>(blockIdx.x) - y_blocks;
   if (next < 0)
-    return make_published<StreamedShape<Columns, Words, 1, First>>(
-        streamed_task(weights, nullptr, 0, NextColumns, y_rows_per_block, y_ring, block, y_blocks), {x, nullptr, 0.f},
-        {y, bias, residual, 0}, {link, armed});
+    return make_published<StreamedShape<Columns, Words, 1, First>>(weights, NextColumns, y_blocks, y_rows_per_block,
+                                                                   y_ring, x, {y, bias, residual, 0}, {link, armed});
   const PartTask part = part_task({out0, weights0, bias0, rows0, blocks0, rows_per_block0, ring0},
                                   {out1, weights1, bias1, rows1, blocks1, rows_per_block1, ring1},
                                   {out2, weights2, bias2, rows2, blocks2, rows_per_block2, ring2}, next);
