@@ -5,7 +5,7 @@
 
 namespace LANE_NAMESPACE {
 
-/// Waits for all `Threads` threads (whole warps) of group 0 to 10. Shared memory written before it can be read after
+/// Waits for all `Threads` threads (whole warps) of group 0 to 14. Shared memory written before it can be read after
 /// it.
 template <int Threads>
 __device__ __forceinline__ void group_barrier(int group) {
@@ -17,18 +17,6 @@ __device__ __forceinline__ void group_barrier(int group) {
 #else
   (void)group;
   __syncthreads(0);
-#endif
-}
-/// Turns among fours of warps: 128 threads wait for theirs, 0 to 3, until 128 others have given it to them. The
-/// portable body has none.
-__device__ __forceinline__ void await_turn([[maybe_unused]] int turn) {
-#if defined(__CUDACC__)
-  asm volatile("bar.sync %0, 256;" ::"r"(turn + 12) : "memory");
-#endif
-}
-__device__ __forceinline__ void give_turn([[maybe_unused]] int turn) {
-#if defined(__CUDACC__)
-  asm volatile("bar.arrive %0, 256;" ::"r"(turn + 12) : "memory");
 #endif
 }
 __device__ __forceinline__ void skip_group_barrier() {

@@ -38,6 +38,7 @@ inline int __dp4a(int a, int b, int c) {
   return static_cast<int>(static_cast<unsigned>(c) +
                           static_cast<unsigned>(x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]));
 }
+inline float __fdividef(float a, float b) { return a / b; }
 /// Byte i of the result is byte (selector >> 4i & 7) of the eight bytes b:a.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const uint64_t bytes = uint64_t(b) << 32 | a;
@@ -62,7 +63,6 @@ inline float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 inline double rsqrt(double v) { return 1.0 / sqrt(v); }
 inline float __expf(float v) { return expf(v); }
 inline float __logf(float v) { return logf(v); }
-inline float __fdividef(float a, float b) { return a / b; }
 inline float __frcp_rn(float v) { return 1.0f / v; }
 // Without contraction: the host build says -ffp-contract=off.
 inline float __fadd_rn(float a, float b) { return a + b; }

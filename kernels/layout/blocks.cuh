@@ -17,6 +17,7 @@ struct RepackedBlocks {
   static constexpr bool kMinimums = HasMinimum, kScaleHeader = false;
   static constexpr bool kWordShares = false;  // whether share() loads no more than it gives
   static constexpr float kTop = 32512.f;      // the largest two-word integer: 127 * 256
+  static constexpr int kMostProduct = 0;      // |integer scale * code|, at most, where scales are integers
 
   using Scale = ScaleAndMinimum;
 
@@ -82,9 +83,9 @@ struct RepackedBlocksOfPairs : RepackedBlocks<Format, 0, true> {
   }
 };
 
-/// `Format` has words(), pack() and kTop as above: |sum of both halves| * kTop stays below 2^31, so that the halves'
-/// integer scales are applied in integers. A plane of two int8 scales a block, then one of a half d for eight blocks.
-/// Weight = d * scale of the half * (code - Offset).
+/// `Format` has words(), pack(), kTop and kMostProduct as above: |sum of both halves| * kTop stays below 2^31, so that
+/// the halves' integer scales are applied in integers. A plane of two int8 scales a block, then one of a half d for
+/// eight blocks. Weight = d * scale of the half * (code - Offset).
 template <class Format, int Offset>
 struct RepackedHalfBlocks {
   static constexpr bool kFloat = false, kSums = true, kMinimums = false, kScaleHeader = false;
@@ -96,13 +97,17 @@ struct RepackedHalfBlocks {
     float d;
     int16_t half[2];
   };
+  /// A block's two scales, and behind them the next one's.
+  static __device__ __forceinline__ const uint8_t* scale_bytes(const uint8_t* row, int blocks, int block) {
+    return row + Format::kCodeBytes * blocks + 2 * block;
+  }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
-    const uint8_t* half = row + Format::kCodeBytes * blocks + 2 * block;
+    const uint8_t* half = scale_bytes(row, blocks, block);
     return {load_half(row + (Format::kCodeBytes + 2) * blocks + 2 * (block >> 3)),
             {static_cast<int8_t>(half[0]), static_cast<int8_t>(half[1])}};
   }
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
-    const uint32_t halves = load_as<uint16_t>(row + Format::kCodeBytes * blocks + 2 * block);
+    const uint32_t halves = load_as<uint16_t>(scale_bytes(row, blocks, block));
     return {load_half(row + (Format::kCodeBytes + 2) * blocks + 2 * (block >> 3)),
             {static_cast<int8_t>(halves), static_cast<int8_t>(halves >> 8)}};
   }

@@ -145,6 +145,10 @@ __device__ __forceinline__ BlockScale read_scale_header(const uint8_t* header, i
           static_cast<int>((s >> 6) + m * 4)};
 }
 
+/// The scales of a block and the next one, the first even, a byte each.
+__device__ __forceinline__ uint32_t read_scale_pair(const uint8_t* header, int block) {
+  return load_as<uint16_t>(header + 4 + (block & 7)) & 0x3F3F;
+}
 /// Of a block of one scale, and perhaps one minimum. Exact products where they come of a scale header: 11 bits times 6.
 struct ScaleAndMinimum {
   float scale, minimum;

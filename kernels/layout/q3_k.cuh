@@ -9,6 +9,7 @@ namespace LANE_NAMESPACE {
 struct RepackedQ3_K : RepackedHalfBlocks<RepackedQ3_K, 4> {
   static constexpr int kStoredElements = 256, kStoredBytes = 110, kBytes256 = 114, kCodeBytes = 12;
   static constexpr int kPlanes[] = {64, 32, 16, 2};
+  static constexpr int kMostProduct = 32 * 4;
   static constexpr float kTop = 32512.f;  // |sum of both halves| <= 2 * 32 * 16 * 4 * 32512 < 2^31
 
   static __device__ int stored_scale(const uint8_t* packed, int s) {

@@ -12,6 +12,7 @@ struct RepackedQ4_K {
   static constexpr int kParts = 1;  // of a block, each with an integer sum of its own
   static constexpr bool kSums = true;
   static constexpr bool kMinimums = true, kScaleHeader = true;
+  static constexpr int kMostProduct = 63 * 15;
   static constexpr float kTop = 32512.f;  // the largest two-word integer: 127 * 256
 
   /// One block of a row: `stored` is the row's first stored block, `first` the slice's first block in the row.
@@ -45,13 +46,16 @@ struct RepackedQ4_K {
 
   using Scale = ScaleAndMinimum;
   static __device__ __forceinline__ BlockScale header(const uint8_t* row, int blocks, int block) {
-    return read_scale_header(row + 16 * blocks + 16 * (block >> 3), block);
+    return read_scale_header(header_of(row, blocks, block), block);
+  }
+  static __device__ __forceinline__ const uint8_t* header_of(const uint8_t* row, int blocks, int block) {
+    return row + 16 * blocks + 16 * (block >> 3);
   }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
     return scale_and_minimum(header(row, blocks, block));
   }
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
-    return scale_and_minimum(scale_of_header(load_as<uint4>(row + 16 * blocks + 16 * (block >> 3)), block));
+    return scale_and_minimum(scale_of_header(load_as<uint4>(header_of(row, blocks, block)), block));
   }
   static __device__ __forceinline__ void codes(const uint8_t* row, int, int block, uint32_t (&w)[8]) {
     unpack_nibbles(load_as<uint4>(row + 16 * block), w);

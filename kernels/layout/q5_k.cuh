@@ -9,6 +9,7 @@ struct RepackedQ5_K : RepackedBlocks<RepackedQ5_K, 0, true> {
   static constexpr int kStoredElements = 256, kStoredBytes = 176, kBytes256 = 176, kCodeBytes = 20;
   static constexpr int kPlanes[] = {128, 32, 16};
   static constexpr bool kScaleHeader = true;
+  static constexpr int kMostProduct = 63 * 31;
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {
     const uint8_t* super = stored + (first + block) / 8 * kStoredBytes;
@@ -27,13 +28,16 @@ struct RepackedQ5_K : RepackedBlocks<RepackedQ5_K, 0, true> {
     unpack_5(load_as<uint4>(row + 16 * block), load_as<uint32_t>(row + 16 * blocks + 4 * block), w);
   }
   static __device__ __forceinline__ BlockScale header(const uint8_t* row, int blocks, int block) {
-    return read_scale_header(row + kCodeBytes * blocks + 16 * (block >> 3), block);
+    return read_scale_header(header_of(row, blocks, block), block);
+  }
+  static __device__ __forceinline__ const uint8_t* header_of(const uint8_t* row, int blocks, int block) {
+    return row + kCodeBytes * blocks + 16 * (block >> 3);
   }
   static __device__ __forceinline__ Scale scale(const uint8_t* row, int blocks, int block) {
     return scale_and_minimum(header(row, blocks, block));
   }
   static __device__ __forceinline__ Scale scale_by_rows(const uint8_t* row, int blocks, int block) {
-    return scale_and_minimum(scale_of_header(load_as<uint4>(row + kCodeBytes * blocks + 16 * (block >> 3)), block));
+    return scale_and_minimum(scale_of_header(load_as<uint4>(header_of(row, blocks, block)), block));
   }
 };
 

@@ -9,6 +9,7 @@ struct RepackedQ6_K : RepackedHalfBlocks<RepackedQ6_K, 32> {
   static constexpr int kStoredElements = 256, kStoredBytes = 210, kBytes256 = 210, kCodeBytes = 24;
   static constexpr int kPlanes[] = {128, 64, 16, 2};
   // |sum of both halves| <= 2 * 128 * 16 * 32 * 16256 < 2^31, so the integer scales are applied in integers.
+  static constexpr int kMostProduct = 128 * 32;
   static constexpr float kTop = 16256.f;
 
   static __device__ void pack(uint8_t* row, int blocks, int block, const uint8_t* stored, int first) {

@@ -5,14 +5,15 @@
 // A window is up to eight blocks of a slice's row: all 256 columns that may share a scale. A step is two blocks.
 //
 // note [half vectors]
-// A token's vector is scaled by a power of two, so that its greatest value lies between 512 and 1024, and split into
-// two halves, which together keep 22 bits and steps of 2^-24; with one word, rounded to one. Tokens go by 64; tokens
-// of the last 64 that do not exist are zeros. 64 tokens' vectors are
-//   [columns / 64] steps, each [words] swizzled tiles of 64 tokens (base/swizzled.cuh). Of sixteen columns a row has
-//            first columns 4 c and 4 c + 1, then 4 c + 2 and 4 c + 3, c from 0 to 3: so a lane's share of a fragment,
-//            note [fragments], is four bytes of codes that lie together
-//   [windows] sums of the scaled values of each block, in two halves: a core tile of 64 tokens, the eight blocks' first
-//            words and their second
+// A token's vector is scaled by a power of two, so that its greatest value lies between 2^14 and 2^15, and rounded to
+// halves. With two words what they lose is kept, too, in E4M3 (base/fp8.cuh): some 15 bits in all. Tokens go by 64;
+// tokens of the last 64 that do not exist are zeros. 64 tokens' vectors are
+//   [columns / 64] steps, each a swizzled tile of the halves of 64 tokens (base/swizzled.cuh) and, with two words, two
+//            byte tiles, note [core tiles]: what the halves lose times kRestGain, and the values times kCoarseScale. Of
+//            sixteen columns a row of halves has first columns 4 c and 4 c + 1, then 4 c + 2 and 4 c + 3, c from 0 to
+//            3: so a lane's share of a fragment, note [fragments], is four bytes of codes that lie together
+//   [windows] sums of the scaled values of each block times kSumScale, in two halves: a core tile of 64 tokens, the
+//            eight blocks' first words and their second
 //   [64] floats: what a result is to be multiplied by, the norm's factor and the scaling's inverse
 //
 // note [parts]
@@ -32,6 +33,10 @@ constexpr int kChunkProducers = 128;  // threads that copy
 constexpr int kChunkWindowBlocks = 8;
 constexpr int kChunkCounters = 256;  // of blocks that have parts of the same rows
 constexpr int kChunkTileBytes = 64 * kChunkColumns * 2;
+constexpr int kChunkByteTileBytes = 64 * kChunkColumns;
+constexpr float kSumScale = 1.f / 32;      // a half holds the sum of 32 values
+constexpr float kCoarseScale = 1.f / 256;  // to 128 at most: E4M3 ends at 448
+constexpr float kRestGain = 1.0625f;       // what E5M2 of weights lacks of them, note [coarse weights]
 constexpr int kChunkTokenSumBytes = 16 * 2;
 constexpr int kChunkSumBytes = 64 * kChunkTokenSumBytes;
 
@@ -65,8 +70,11 @@ LANE_ANYWHERE constexpr bool chunk_parts_fit(int columns, int parts) {
   return s.count % parts == 0 && s.full == s.last && s.full % kChunkWindowBlocks == 0;
 }
 /// Bytes of 64 tokens' vectors.
+LANE_ANYWHERE constexpr int chunk_step_bytes(int words) {
+  return kChunkTileBytes + (words - 1) * 2 * kChunkByteTileBytes;
+}
 LANE_ANYWHERE constexpr int chunk_vector_bytes(int columns, int words) {
-  return columns / kChunkColumns * words * kChunkTileBytes + chunk_windows(columns) * kChunkSumBytes + 4 * kChunkTokens;
+  return columns / kChunkColumns * chunk_step_bytes(words) + chunk_windows(columns) * kChunkSumBytes + 4 * kChunkTokens;
 }
 /// Of all tokens' vectors; behind them lie kChunkCounters counters.
 LANE_ANYWHERE constexpr size_t chunk_counters_offset(int columns, int words, int tokens) {
@@ -86,17 +94,29 @@ LANE_ANYWHERE constexpr int chunk_row_stride(int bytes_256) { return (bytes_256 
 LANE_ANYWHERE constexpr int chunk_window_bytes(int bytes_256, int groups) {
   return groups * kChunkGroupRows * chunk_row_stride(bytes_256);
 }
-/// Windows of weights in shared memory.
-LANE_ANYWHERE constexpr int chunk_window_slots(int tokens, int groups) { return tokens * groups > 128 ? 2 : 4; }
-LANE_ANYWHERE constexpr int chunk_shared_bytes(int words, int tokens, int groups, int bytes_256, int ring) {
-  return ring * chunk_slot_bytes(words, tokens) +
-         chunk_window_slots(tokens, groups) * chunk_window_bytes(bytes_256, groups) + 1024;
+LANE_ANYWHERE constexpr int chunk_shared_bytes(int words, int tokens, int groups, int bytes_256, int ring,
+                                               int windows) {
+  return ring * chunk_slot_bytes(words, tokens) + windows * chunk_window_bytes(bytes_256, groups) + 4 * tokens + 1024;
 }
-/// As many steps' vectors as fit beside the barriers: with few tokens steps are short, and a copy takes as long.
+/// Beside the barriers.
+LANE_ANYWHERE constexpr bool chunk_slots_fit(int words, int tokens, int groups, int bytes_256, int ring, int windows) {
+  return chunk_shared_bytes(words, tokens, groups, bytes_256, ring, windows) <= 226 * 1024;
+}
+/// Windows of weights in shared memory.
+LANE_ANYWHERE constexpr int chunk_window_slots(int words, int tokens, int groups, int bytes_256) {
+  return chunk_slots_fit(words, tokens, groups, bytes_256, 4, 4) ? 4 : 2;
+}
+/// As many steps' vectors, a power of two, as fit beside them: with few tokens steps are short, and a copy takes as
+/// long.
 LANE_ANYWHERE constexpr int chunk_ring(int words, int tokens, int groups, int bytes_256) {
+  const int windows = chunk_window_slots(words, tokens, groups, bytes_256);
   int ring = 16;
-  while (chunk_shared_bytes(words, tokens, groups, bytes_256, ring) > 226 * 1024) ring--;
+  while (!chunk_slots_fit(words, tokens, groups, bytes_256, ring, windows)) ring /= 2;
   return ring;
+}
+LANE_ANYWHERE constexpr int chunk_shared_bytes(int words, int tokens, int groups, int bytes_256) {
+  return chunk_shared_bytes(words, tokens, groups, bytes_256, chunk_ring(words, tokens, groups, bytes_256),
+                            chunk_window_slots(words, tokens, groups, bytes_256));
 }
 
 /// Threads of a block, and registers of one where so many times four warps multiply: all that a multiprocessor has.
@@ -119,9 +139,9 @@ struct ChunkMatrix {
 struct ChunkSize {
   int tokens, groups, splits, step_time;
 };
-constexpr ChunkSize kChunkSizes[] = {
-    {128, 2, 1, 850}, {64, 2, 1, 560}, {64, 1, 2, 800}, {32, 2, 2, 820}, {32, 1, 4, 1300}};
-constexpr int kChunkBlockTime = 3000;  // of a block, beside its steps
+constexpr ChunkSize kChunkSizes[] = {{128, 2, 1, 670}, {64, 2, 1, 500},  {64, 1, 2, 780},
+                                     {32, 2, 2, 950},  {32, 1, 4, 1300}, {32, 4, 1, 830}};
+constexpr int kChunkBlockTime = 3500;  // of a block, beside its steps
 constexpr int kChunkJoinTime = 3500;   // of parts
 constexpr int kChunkMostParts = 8;
 
@@ -139,8 +159,7 @@ constexpr ChunkGeometry chunk_geometry_of(const ChunkSize& size, const ChunkMatr
   const int block_rows = size.groups * kChunkGroupRows / (gated ? 2 : 1);
   for (int i = 0; i < count; i++) {
     g.grid_y += (matrices[i].rows + block_rows - 1) / block_rows;
-    const int ring = chunk_ring(words, size.tokens, size.groups, matrices[i].bytes_256);
-    const int bytes = chunk_shared_bytes(words, size.tokens, size.groups, matrices[i].bytes_256, ring);
+    const int bytes = chunk_shared_bytes(words, size.tokens, size.groups, matrices[i].bytes_256);
     if (bytes > g.shared_bytes) g.shared_bytes = bytes;
   }
   return g;

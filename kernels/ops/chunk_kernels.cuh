@@ -10,6 +10,7 @@ template <class Of>
 auto chunk_kernel_of(const ChunkGeometry& g, Of of) {
   return g.tokens == 128  ? of.template kernel<128, 2, 1>()
          : g.tokens == 64 ? (g.groups == 2 ? of.template kernel<64, 2, 1>() : of.template kernel<64, 1, 2>())
+         : g.groups == 4  ? of.template kernel<32, 4, 1>()
          : g.groups == 2  ? of.template kernel<32, 2, 2>()
                           : of.template kernel<32, 1, most_splits(Of::kColumns)>();
 }

@@ -46,8 +46,8 @@ struct WeightProducer {
     for (int i = thread; i < S::kTileRows * units; i += kThreads) {
       const int tile_row = i / units, at = i % units * unit;
       const int row = min(first_row + row_of_tile<S>(tile_row), task.rows - 1);
-      const uint8_t* from = task.matrices[S::kMatrices == 1 ? 0 : tile_row / 8 % 2] + slice +
-                            static_cast<size_t>(row) * static_cast<size_t>(row_bytes) + at;
+      const uint8_t* matrix = S::kMatrices == 2 && tile_row / 8 % 2 ? task.matrices[1] : task.matrices[0];
+      const uint8_t* from = matrix + slice + static_cast<size_t>(row) * static_cast<size_t>(row_bytes) + at;
       uint8_t* to = shared.row(window, tile_row) + before * w.blocks() / 8 + at;
       if (unit == 16)
         async_copy(to, from);
@@ -90,6 +90,7 @@ struct VectorProducer {
   const HalvesTask& task;
   const HalvesShared<S>& shared;
   const RoleRing<S::kRing>& ring;
+  static constexpr int kByteTiles = S::kRests + S::kLosesBits;  // that the product reads
 
   __device__ __forceinline__ void copy(int step) const {
     const int token = static_cast<int>(blockIdx.x) * S::kTokens, first = token / kChunkTokens;
@@ -97,24 +98,34 @@ struct VectorProducer {
     const int there = min(S::kTiles, (task.tokens + kChunkTokens - 1) / kChunkTokens - first);
     const WindowBlock last = window_block(S::kSlices, S::kBlocks * step + S::kBlocks - 1);
     const bool sums = S::L::kMinimums && last.at == HalvesWindow<S>(last.window).blocks() - 1;
-    constexpr int kTile = S::kTileTokens * kTileRowBytes, kTileSums = S::kTileTokens * kChunkTokenSumBytes;
+    constexpr int kTile = S::kTileTokens * kTileRowBytes, kByteTile = S::kTileTokens * kByteTileRowBytes,
+                  kTileSums = S::kTileTokens * kChunkTokenSumBytes;
     const int part = S::kParts == 1 ? 0 : static_cast<int>(blockIdx.z);
     const int all_step = part * S::kSteps + step, all_window = part * S::kWindows + last.window;
     const uint8_t* x = task.x + static_cast<int64_t>(first) * S::kVectorBytes;
     CopyBarrier* barrier = ring.full + step % S::kRing;
+    constexpr int kTileFactors = 4 * S::kTileTokens;
+    const bool factors = step == 0;
     if ((threadIdx.x & 31) == 0)
-      expect_copies(barrier, static_cast<uint32_t>(there * (S::kWords * kTile + (sums ? kTileSums : 0))));
+      expect_copies(barrier, static_cast<uint32_t>(there * (kTile + kByteTiles * kByteTile + (sums ? kTileSums : 0) +
+                                                            (factors ? kTileFactors : 0))));
     for (int tile = 0; tile < there; tile++, x += S::kVectorBytes) {
+      const uint8_t* of_step = x + all_step * chunk_step_bytes(S::kWords);
+      bulk_copy_of_warp(shared.halves(step).pointer() + tile * kTile, of_step + in_tile * kTileRowBytes, kTile,
+                        barrier);
       LANE_UNROLL
-      for (int word = 0; word < S::kWords; word++)
-        bulk_copy_of_warp(shared.vectors(step) + (word * S::kTiles + tile) * kTile,
-                          x + (all_step * S::kWords + word) * kChunkTileBytes + in_tile * kTileRowBytes, kTile,
+      for (int i = 0; i < kByteTiles; i++)
+        bulk_copy_of_warp(shared.rests(step).pointer() + (i * S::kTiles + tile) * kByteTile,
+                          of_step + kChunkTileBytes + i * kChunkByteTileBytes + in_tile * kByteTileRowBytes, kByteTile,
                           barrier);
       if (sums)
-        bulk_copy_of_warp(shared.sums(step) + tile * kTileSums,
-                          x + S::kParts * S::kSteps * S::kWords * kChunkTileBytes + all_window * kChunkSumBytes +
+        bulk_copy_of_warp(shared.sums(step).pointer() + tile * kTileSums,
+                          x + S::kParts * S::kSteps * chunk_step_bytes(S::kWords) + all_window * kChunkSumBytes +
                               in_tile * kChunkTokenSumBytes,
                           kTileSums, barrier);
+      if (factors)
+        bulk_copy_of_warp(reinterpret_cast<uint8_t*>(shared.factors()) + tile * kTileFactors,
+                          x + S::kVectorBytes + 4 * (in_tile - kChunkTokens), kTileFactors, barrier);
     }
   }
   __device__ __forceinline__ void run() const {

@@ -15,10 +15,10 @@
 // L is a quantized repacked layout; x: the vectors n(x[t]) as half_vectors makes them. bias and residual may be null.
 // Grid, threads, shared bytes, Tokens, Groups and Splits: chunk_geometry.
 //
-// Weights enter as exact integers, note [exact halves], vectors as two halves: so a product is as accurate as floats
-// make it. Sums are float, of the tensor core over a span's columns, then of the spans in their order; with several
-// Splits of each split's steps, then of the splits. It is not the order of ops/tiled_product.cuh: a chunk's bits are
-// not a decode step's.
+// Weights enter as exact integers, note [exact halves], vectors as halves and, with two words, what those lose in eight
+// bits: so a product is as accurate as one of int8x2 activations. Sums are float, of the tensor core over a span's
+// columns, or over all of a row's, note [units]; then of the spans in their order; with several Splits of each split's
+// steps, then of the splits. It is not the order of ops/tiled_product.cuh: a chunk's bits are not a decode step's.
 //
 // note [roles]
 // Of a block's warps, eight or sixteen multiply: four have 64 rows or, with several Splits, a share of their steps.
@@ -74,52 +74,87 @@ __device__ __forceinline__ bool join_parts(const HalvesTask& task, float (&sums)
     if (last) task.arrived[block] = 0;
   }
   group_barrier<S::kConsumers>(0);
-  if (!last || split) return false;
+  if (!last) return false;
   LANE_UNROLL
   for (int i = 0; i < S::kSums; i++) {
-    sums[i] = 0;
+    if (split == 0) sums[i] = 0;
     LANE_UNROLL
-    for (int p = 0; p < S::kParts; p++) sums[i] += __ldcg(part(p) + i * kThreads);
+    for (int p = 0; p < S::kParts; p++)
+      if (split == 0) sums[i] += __ldcg(part(p) + i * kThreads);
   }
   return true;
 }
 
-/// Where a lane's sum `i` belongs.
+/// Lays a lane's sums, as results without bias and residual, into shared memory.
 template <class S>
-struct HalvesPlace {
-  int row, token;
-  bool there;
-  int64_t at;
-  __device__ __forceinline__ HalvesPlace(const HalvesTask& task, int tile_row, int i) {
-    const int lane = threadIdx.x & 31;
-    row = task.first_row + row_of_tile<S>(tile_row) + i / 2 % 2 * 8;
-    token = static_cast<int>(blockIdx.x) * S::kTokens + i / 4 * 8 + lane % 4 * 2 + i % 2;
-    there = row < task.rows && token < task.tokens;
-    at = static_cast<int64_t>(token) * task.rows + row;
+__device__ __forceinline__ void lay_results(const HalvesShared<S>& shared, float (&sums)[S::kSums], int tile_row,
+                                            int gelu) {
+  const int row = row_of_tile<S>(tile_row), first = static_cast<int>(threadIdx.x) % 4 * 2;
+  LANE_UNROLL
+  for (int i = 0; i < S::kSums; i++) sums[i] *= shared.factors()[i / 4 * 8 + first + i % 2];
+  LANE_UNROLL
+  for (int i = 0; i < S::kSums; i++) {
+    if (S::kMatrices == 2 && i / 2 % 2) continue;
+    const float result = S::kMatrices == 2 ? gate_activation(sums[i], gelu) * sums[i + 2] : sums[i];
+    shared.results()[(i / 4 * 8 + first + i % 2) * HalvesShared<S>::kResultStride + row + i / 2 % 2 * 8] = result;
   }
+}
+
+/// `Together` consecutive floats.
+template <int Together>
+struct alignas(4 * Together) Floats {
+  float of[Together];
 };
 
-/// The results. Everything is read before anything is stored: a read behind a store would wait for the one before it.
-template <class S>
-__device__ __forceinline__ void store_halves(const HalvesTask& task, const StreamedResult& result,
-                                             float (&sums)[S::kSums], int tile_row) {
-  LANE_UNROLL
-  for (int i = 0; i < S::kSums; i++) {
-    const int token = min(HalvesPlace<S>(task, tile_row, i).token, task.tokens - 1);
-    const uint8_t* end = task.x + static_cast<int64_t>(token / kChunkTokens + 1) * S::kVectorBytes;
-    sums[i] *= __ldcg(reinterpret_cast<const float*>(end) - kChunkTokens + token % kChunkTokens);
-  }
-  LANE_UNROLL
-  for (int i = 0; i < S::kSums; i++) {
-    const HalvesPlace<S> place(task, tile_row, i);
-    if (S::kMatrices == 2 && i / 2 % 2 == 0) sums[i] = gate_activation(sums[i], result.gelu) * sums[i + 2];
-    if (result.bias && place.there) sums[i] += __ldg(result.bias + place.row);
-    if (result.residual && place.there) sums[i] += __ldcg(result.residual + place.at);
-  }
-  LANE_UNROLL
-  for (int i = 0; i < S::kSums; i++) {
-    const HalvesPlace<S> place(task, tile_row, i);
-    if ((S::kMatrices == 1 || i / 2 % 2 == 0) && place.there) result.out[place.at] = sums[i];
+/// Stores the results that lie in shared memory. Some are read before any of them is stored: a read behind a store
+/// would wait for the one before it. By the threads that multiply.
+template <class S, int Together>
+__device__ __forceinline__ void store_results(const HalvesTask& task, const StreamedResult& result,
+                                              const HalvesShared<S>& shared) {
+  using Piece = Floats<Together>;
+  constexpr int kOfToken = S::kRows / Together, kPieces = S::kTokens * kOfToken;
+  constexpr int kTurns = (kPieces + S::kConsumers - 1) / S::kConsumers;
+  constexpr int kAtOnce = kTurns < 8 ? kTurns : 8;
+  static_assert(kTurns % kAtOnce == 0);
+  const auto piece_at = [](const float* p) { return reinterpret_cast<const Piece*>(p); };
+  LANE_KEEP_LOOP
+  for (int turn = 0; turn < kTurns; turn += kAtOnce) {
+    Piece pieces[kAtOnce] = {};
+    LANE_UNROLL
+    for (int i = 0; i < kAtOnce; i++) {
+      const int at = (turn + i) * S::kConsumers + static_cast<int>(threadIdx.x);
+      const int token = at / kOfToken, row = at % kOfToken * Together;
+      if (at < kPieces) pieces[i] = *piece_at(shared.results() + token * HalvesShared<S>::kResultStride + row);
+    }
+    Piece added[kAtOnce] = {};
+    const auto each_there = [&](auto f) {
+      LANE_UNROLL
+      for (int i = 0; i < kAtOnce; i++) {
+        const int at = (turn + i) * S::kConsumers + static_cast<int>(threadIdx.x);
+        const int token = static_cast<int>(blockIdx.x) * S::kTokens + at / kOfToken;
+        const int row = task.first_row + at % kOfToken * Together;
+        if (at < kPieces && row < task.rows && token < task.tokens)
+          f(i, row, static_cast<int64_t>(token) * task.rows + row);
+      }
+    };
+    if (result.bias) each_there([&](int i, int row, int64_t) { added[i] = *piece_at(result.bias + row); });
+    LANE_UNROLL
+    for (int i = 0; i < kAtOnce; i++) {
+      LANE_UNROLL
+      for (int j = 0; j < Together; j++) pieces[i].of[j] += added[i].of[j];
+    }
+    if (result.residual) {
+      each_there([&](int i, int, int64_t place) {
+        LANE_UNROLL
+        for (int j = 0; j < Together; j++) added[i].of[j] = result.residual[place + j];
+      });
+      LANE_UNROLL
+      for (int i = 0; i < kAtOnce; i++) {
+        LANE_UNROLL
+        for (int j = 0; j < Together; j++) pieces[i].of[j] += added[i].of[j];
+      }
+    }
+    each_there([&](int i, int, int64_t place) { *reinterpret_cast<Piece*>(result.out + place) = pieces[i]; });
   }
 }
 
@@ -131,12 +166,21 @@ __device__ __forceinline__ void consume_chunk(const HalvesTask& task, const Stre
   // The same in a warp, and known to be: so addresses for the tensor cores are made once a warp.
   const int four = __shfl_sync(LANE_FULL_WARP, thread / 128, 0);
   const int tile_row = thread / 32 % (4 * S::kGroups) * 16 + lane / 4;
-  HalvesConsumer<S> consumer{shared, steps, windows, tile_row, lane % 4, four};
+  const auto none = static_cast<uint32_t>(task.rows >> 31);
+  HalvesConsumer<S> consumer{
+      shared, steps, windows, tile_row, lane % 4, four, HalvesOfCodes<typename S::L>::kept_powers(none)};
   consumer.run();
   if (S::kSplits > 1) join_splits<S>(consumer.sums, reinterpret_cast<float*>(shared.base), consumer.split);
   await_producer();
-  const bool has_all = S::kParts > 1 ? join_parts<S>(task, consumer.sums, consumer.split) : consumer.split == 0;
-  if (has_all) store_halves<S>(task, result, consumer.sums, tile_row);
+  const bool has_all = S::kParts == 1 || join_parts<S>(task, consumer.sums, consumer.split);
+  group_barrier<S::kConsumers>(0);
+  if (has_all && consumer.split == 0) lay_results<S>(shared, consumer.sums, tile_row, result.gelu);
+  group_barrier<S::kConsumers>(0);
+  if (!has_all) return;
+  if (task.rows % 4 == 0)
+    store_results<S, 4>(task, result, shared);
+  else
+    store_results<S, 1>(task, result, shared);
 }
 
 template <class S>
@@ -164,7 +208,7 @@ __device__ __forceinline__ void chunk_block(const HalvesTask& task, const Stream
       await_producer();
       VectorProducer<S>{task, shared, steps}.run();
     }
-    for (int i = 0; i < (S::kSplits > 1 ? 2 : 0) + (S::kParts > 1 ? 2 : 0); i++) skip_group_barrier();
+    for (int i = 0; i < (S::kSplits > 1 ? 2 : 0) + (S::kParts > 1 ? 2 : 0) + 2; i++) skip_group_barrier();
   }
 }
 

@@ -1,7 +1,7 @@
 // What the parts of a product of a chunk's many tokens (ops/chunk_product.cuh) have in common: the kernel's constants,
 // what a block works on, and where that lies in shared memory.
 #pragma once
-#include "base/swizzled.cuh"
+#include "base/fragment_mma.cuh"
 #include "layout/half_weights.cuh"
 #include "ops/chunk_geometry.h"
 
@@ -24,14 +24,16 @@ struct HalvesShape {
   static constexpr int kSteps = kColumns / kChunkColumns, kBlocks = kChunkColumns / kBlockColumns;
   static constexpr int kWindows = chunk_windows(kColumns);
   static constexpr int kSpan = HalfWeights<L>::kSpan;
-  static constexpr int kPieces = kSpan < kChunkColumns ? kChunkColumns / kSpan : 1;  // of a step, a factor each
-  // Of a split: steps of a span of 256 columns. Of all: steps that a loop takes at a time, an even number for each.
-  static constexpr int kOfSpan = kSpan == 256 ? kSpan / kChunkColumns / kSplits : 1;
-  static constexpr int kRound = kSplits * (kOfSpan > 2 ? kOfSpan : 2);
+  static constexpr int kPieces = kSpan < kChunkColumns ? kBlocks : 1;  // of a step, a factor each
+  static constexpr int kOfSpan = kSpan / kChunkColumns / kSplits;      // of a split: steps of a span of 256 columns
+  // Whether a step is unpacked while the one before it is multiplied, in registers of its own: where warps are many,
+  // others' steps fill the time.
+  static constexpr bool kAhead = kFours < 4;
+  static constexpr bool kRests = kWords == 2, kLosesBits = kRests && HalfWeights<L>::kLosesBits;
   static constexpr int kStrands = kTokens > 32 && kSpan < 256 ? 2 : 1;                        // note [strands]
   static constexpr int kTileRows = kGroups * kChunkGroupRows, kRows = kTileRows / kMatrices;  // kRows: of a matrix
   static constexpr int kRing = chunk_ring(kWords, kTokens, kGroups, L::kBytes256);
-  static constexpr int kWindowSlots = chunk_window_slots(kTokens, kGroups);
+  static constexpr int kWindowSlots = chunk_window_slots(kWords, kTokens, kGroups, L::kBytes256);
   static constexpr int kRowStride = chunk_row_stride(L::kBytes256);
   static constexpr int kVectorBytes = chunk_vector_bytes(kAllColumns, kWords);
 };
@@ -56,18 +58,31 @@ template <class S>
 struct HalvesShared {
   uint8_t* base;
 
-  /// [words][tokens] rows of a swizzled tile.
-  __device__ __forceinline__ uint8_t* vectors(int step) const {
-    return base + step % S::kRing * chunk_slot_bytes(S::kWords, S::kTokens);
+  /// [tokens] rows of a swizzled tile, and of two byte tiles.
+  __device__ __forceinline__ TileAt halves(int step) const {
+    return {base, step % S::kRing * chunk_slot_bytes(S::kWords, S::kTokens)};
   }
-  __device__ __forceinline__ uint8_t* sums(int step) const {
-    return vectors(step) + S::kWords * S::kTokens * kTileRowBytes;
+  __device__ __forceinline__ TileAt rests(int step) const { return halves(step).behind(S::kTokens * kTileRowBytes); }
+  __device__ __forceinline__ TileAt coarse(int step) const {
+    return rests(step).behind(S::kTokens * kByteTileRowBytes);
+  }
+  __device__ __forceinline__ TileAt sums(int step) const {
+    return halves(step).behind(S::kWords * S::kTokens * kTileRowBytes);
   }
   /// A row's window, like a row of a slice of so many blocks.
   __device__ __forceinline__ uint8_t* row(int window, int tile_row) const {
     return base + S::kRing * chunk_slot_bytes(S::kWords, S::kTokens) +
            (window % S::kWindowSlots * S::kTileRows + tile_row) * S::kRowStride;
   }
+  /// What the tokens' results are to be multiplied by.
+  __device__ __forceinline__ float* factors() const {
+    return reinterpret_cast<float*>(row(S::kWindowSlots - 1, S::kTileRows));
+  }
+  /// [tokens] rows of results, once nothing else is needed any more: from one to the next so many floats that lanes
+  /// which have a row each of four pairs of tokens meet no bank twice.
+  static constexpr int kResultStride = S::kRows + 4;
+  __device__ __forceinline__ float* results() const { return reinterpret_cast<float*>(base); }
+  static_assert(4 * S::kTokens * kResultStride <= S::kRing * chunk_slot_bytes(S::kWords, S::kTokens));
 };
 
 /// A window of the matrix: its slice, and its first block there.
@@ -92,6 +107,8 @@ struct HalvesWindow {
 template <class S>
 struct HalvesStep {
   int window, first, blocks;
+  __device__ __forceinline__ HalvesStep(int window_, int first_, int blocks_)
+      : window(window_), first(first_), blocks(blocks_) {}
   __device__ __forceinline__ explicit HalvesStep(int step) {
     const WindowBlock at = window_block(S::kSlices, S::kBlocks * step);
     window = at.window, first = at.at, blocks = HalvesWindow<S>(window).blocks();

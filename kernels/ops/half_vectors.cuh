@@ -5,10 +5,10 @@
 //     x        [tokens][Columns]; norm: the weights of its RMS norm [Columns] or null
 //     grid     kChunkTokens blocks for each begun 64 tokens, of 256 threads, which is 8 warps
 #pragma once
+#include "base/fragment_mma.cuh"
 #include "base/launch.cuh"
 #include "base/mma.cuh"
 #include "base/warp.cuh"
-#include "base/warpgroup_mma.cuh"
 #include "layout/packing.cuh"
 #include "ops/chunk_geometry.h"
 
@@ -16,14 +16,14 @@ namespace LANE_NAMESPACE {
 
 constexpr int kHalfVectorsThreads = 256;
 
-/// Powers of two: `scale` takes the greatest value `largest` to between 512 and 1024.
+/// Powers of two: `scale` takes the greatest value `largest` to between 2^14 and 2^15.
 struct VectorScale {
   float scale, inverse;
 };
 __device__ __forceinline__ VectorScale scale_of_vector(float largest) {
   const int exponent = static_cast<int>(__float_as_uint(largest) >> 23);
-  const int e = min(max(exponent, 10), 254);  // both powers are normal
-  return {__uint_as_float(static_cast<uint32_t>(263 - e) << 23), __uint_as_float(static_cast<uint32_t>(e - 9) << 23)};
+  const int e = min(max(exponent, 15), 254);  // both powers are normal
+  return {__uint_as_float(static_cast<uint32_t>(268 - e) << 23), __uint_as_float(static_cast<uint32_t>(e - 14) << 23)};
 }
 
 /// Sum and greatest over the block.
@@ -40,16 +40,32 @@ __device__ __forceinline__ VectorTotals totals_of_block(VectorTotals own, float 
   return all;
 }
 
+/// Two scaled values as halves, `x` in the low bits, and what these lose.
+struct RoundedPair {
+  uint32_t halves;
+  float lost_x, lost_y;
+  __device__ __forceinline__ RoundedPair(float x, float y) {
+    const __half l = __float2half(x), h = __float2half(y);
+    halves = static_cast<uint32_t>(__half_as_ushort(h)) << 16 | __half_as_ushort(l);
+    lost_x = x - __half2float(l), lost_y = y - __half2float(h);
+  }
+  __device__ __forceinline__ uint16_t rests() const { return pair_of_e4m3(lost_x * kRestGain, lost_y * kRestGain); }
+};
+
 /// Four columns of token `row` of its tile; `quad`: their first column / 4. `tiles`: the 64 tokens'.
 template <int Words>
 __device__ __forceinline__ void store_quad(uint8_t* tiles, int row, int quad, float4 v) {
   constexpr int kStepQuads = kChunkColumns / 4;
-  const HalfPair low = split_to_halves(v.x, v.y), high = split_to_halves(v.z, v.w);
-  uint8_t* tile = tiles + quad / kStepQuads * (Words * kChunkTileBytes) + quad % 4 * 4;
-  const int entry = quad % kStepQuads / 4 * 2, first = swizzled(row, entry), second = swizzled(row, entry + 1);
-  store_as(tile + first, low.high), store_as(tile + second, high.high);
-  if (Words == 2)
-    store_as(tile + kChunkTileBytes + first, low.rest), store_as(tile + kChunkTileBytes + second, high.rest);
+  const RoundedPair low(v.x, v.y), high(v.z, v.w);
+  uint8_t* step = tiles + quad / kStepQuads * chunk_step_bytes(Words);
+  const int entry = quad % kStepQuads / 4 * 2, at = quad % 4 * 4;
+  store_as(step + swizzled(row, entry) + at, low.halves), store_as(step + swizzled(row, entry + 1) + at, high.halves);
+  if (Words == 1) return;
+  uint8_t* bytes = step + kChunkTileBytes + byte_tile_place(row, quad % kStepQuads * 4);
+  const auto word = [](uint16_t l, uint16_t h) { return static_cast<uint32_t>(h) << 16 | l; };
+  store_as(bytes, word(low.rests(), high.rests()));
+  store_as(bytes + kChunkByteTileBytes, word(pair_of_e4m3(v.x * kCoarseScale, v.y * kCoarseScale),
+                                             pair_of_e4m3(v.z * kCoarseScale, v.w * kCoarseScale)));
 }
 
 /// A block's sum; behind a slice's last, zeros for the blocks that its window lacks.
@@ -57,7 +73,7 @@ template <int Columns>
 __device__ __forceinline__ void store_sum(uint8_t* sums, int row, int block, float sum) {
   constexpr Slices kSlices = slices(Columns);
   const WindowBlock at = window_block(kSlices, block);
-  const HalfPair pair = split_to_halves(sum, 0.f);
+  const HalfPair pair = split_to_halves(sum * kSumScale, 0.f);
   uint8_t* to = sums + at.window * kChunkSumBytes;
   const bool last = block + 1 == Columns / kBlockColumns || (block + 1) % kSlices.full == 0;
   for (int i = at.at; i < (last ? kChunkWindowBlocks : at.at + 1); i++) {
@@ -92,7 +108,7 @@ __global__ __launch_bounds__(kHalfVectorsThreads) void half_vectors(uint8_t* out
   const VectorScale s = scale_of_vector(all.largest);
   uint8_t* base = out + static_cast<int64_t>(token / kChunkTokens) * chunk_vector_bytes(Columns, Words);
   const int row = token % kChunkTokens;
-  uint8_t* sums = base + Columns / kChunkColumns * Words * kChunkTileBytes;
+  uint8_t* sums = base + Columns / kChunkColumns * chunk_step_bytes(Words);
   LANE_UNROLL
   for (int i = 0; i < kTurns; i++) {
     const int quad = thread + i * kHalfVectorsThreads;

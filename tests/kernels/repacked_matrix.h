@@ -11,12 +11,14 @@ using namespace LANE_NAMESPACE;
 template <class L>
 struct Matrix {
   Matrix(FormatId format_id, int row_count, int column_count, uint32_t seed)
+      : Matrix(format_id, row_count, column_count,
+               random_weights(format(format_id), size_t(row_count) * size_t(column_count), seed)) {}
+  Matrix(FormatId format_id, int row_count, int column_count, const std::vector<uint8_t>& stored)
       : rows(row_count),
         columns(column_count),
         elements(size_t(row_count) * size_t(column_count)),
         repacked(repacked_bytes(L::kBytes256, size_t(row_count), column_count)) {
     const Format& f = format(format_id);
-    const std::vector<uint8_t> stored = random_weights(f, elements, seed);
     weights = exact_values(f, stored.data(), elements);
     const int head = rows / 3;  // in two pieces, as a loader may bring it
     repack_rows(stored, 0, head, f);

@@ -120,6 +120,7 @@ void add_tiled_products(Registry& registry) {
   add_chunks<program::RepackedQ4_K>(registry, "Q4_K");
   add_chunk<program::RepackedQ4_K, 32, 1, 4>(registry, "Q4_K");
   add_chunk<program::RepackedQ4_K, 32, 2, 2>(registry, "Q4_K");
+  add_chunk<program::RepackedQ4_K, 32, 4, 1>(registry, "Q4_K");
   registry["chunk_part_product<RepackedQ4_K, 2048, 2, 32, 2, 2, 2>"] =
       registered(program::chunk_part_product<program::RepackedQ4_K, 2048, 2, 32, 2, 2, 2>);
   add_chunks<program::RepackedQ5_0>(registry, "Q5_0");
