@@ -6,17 +6,17 @@
 
 namespace LANE_NAMESPACE {
 
-/// Dynamic shared memory: a head as it comes, and as it leaves.
-constexpr int attention_inputs_shared_bytes(int width, int value_width) {
-  return 2 * (width > value_width ? width : value_width) * int(sizeof(float));
-}
+/// Warps of a block, at most, each with a token of its own.
+constexpr int kAttentionInputsWarps = 4;
 
 /// A warp norms and turns a head of `width` values: x, times norm and its factor where norm is not null, then turned by
 /// `angles` where that is not null. The result lies in the second half of `shared`.
 __device__ inline const float* prepare_head(float* shared, const float* x, const float* norm, const float* angles,
                                             int width, int turned, int neighbours, float epsilon) {
   float *head = shared, *result = shared + width;
-  const float factor = norm ? rms_factor(x, width, epsilon, nullptr) : 1.0f;  // one warp: no scratch
+  float squares = 0;
+  for (int i = lane_index(); norm && i < width; i += kWarpLanes) squares = fmaf(x[i], x[i], squares);
+  const float factor = norm ? rsqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon) : 1.0f;
   for (int i = lane_index(); i < width; i += kWarpLanes) head[i] = norm ? x[i] * factor * norm[i] + 0.0f : x[i];
   __syncwarp();
   for (int i = lane_index(); i < width; i += kWarpLanes)
@@ -32,17 +32,18 @@ __device__ inline void store_head(uint8_t* row, int head, const float* x, int wi
 }
 
 /// For each token: q_out = q normed and turned, a head at a time; the key and value rows at the token's position = k
-/// normed and turned, and v. Norms, and the table, may be null. Grid: (heads + 2 groups, tokens), a warp each; heads is
-/// 0 where q is not prepared.
+/// normed and turned, and v. Norms, and the table, may be null. Grid: (heads + 2 groups, tokens / warps of a block);
+/// heads is 0 where q is not prepared. Dynamic shared memory: for each warp a head as it comes, and as it leaves.
 template <class Cache>
-__global__ void __launch_bounds__(kWarpLanes)
+__global__ void __launch_bounds__(kAttentionInputsWarps* kWarpLanes)
     attention_inputs(float* q_out, uint8_t* keys, uint8_t* values, const float* q, const float* k, const float* v,
                      const float* q_norm, const float* k_norm, const float* table, const int* pos, const int* slots,
                      int64_t state_stride, int rows_per_sequence, int heads, int groups, int width, int value_width,
                      int turned, int neighbours, float epsilon) {
   follow_producer();
-  LANE_DYNAMIC_SHARED(float, shared);
-  const int item = blockIdx.x, token = blockIdx.y;
+  LANE_DYNAMIC_SHARED(float, of_block);
+  const int item = blockIdx.x, token = blockIdx.y * (blockDim.x / kWarpLanes) + warp_index();
+  float* shared = of_block + warp_index() * 2 * (width > value_width ? width : value_width);
   const int64_t position = position_of(token, pos, rows_per_sequence);
   const int64_t slot = slots[token / rows_per_sequence] * state_stride;
   const float* angles = table ? table + position * turned : nullptr;

@@ -53,6 +53,9 @@ void lower_gated_product(Lowering& to, const StepOp& op) {
   launch.template_arguments.push_back(functor_of(op.kind));
 }
 
+constexpr int kAttentionInputsWarps = 4;  // as fused/attention_inputs.cuh says
+constexpr int64_t kAttentionInputsShared = 16 * 1024;
+
 void lower_attention_inputs(Lowering& to, const StepOp& op) {
   const StepOp &query = op.members[0], &key = op.members[1], &value = op.members[2];
   const int64_t heads = op.integer(OptionKey::Heads), groups = op.integer(OptionKey::Groups);
@@ -63,10 +66,15 @@ void lower_attention_inputs(Lowering& to, const StepOp& op) {
   args.insert(args.end(),
               {to.slots(), to.state_stride(), to.rows_per_sequence(v), heads, groups, width, value_width,
                op.integer(OptionKey::Turned), op.integer(OptionKey::Paired), op.option(OptionKey::Epsilon)});
-  Launch& launch =
-      to.launch(op, "attention_inputs", dim(heads + 2 * groups, v.shape.rows), dim(kWarpThreads), std::move(args));
+  // A warp has a token's head. A chip has room for more warps than blocks, so a block has several, of tokens that they
+  // divide.
+  const int64_t head_bytes = 2 * std::max(width, value_width) * int64_t(sizeof(float)), tokens = v.shape.rows;
+  int64_t warps = kAttentionInputsWarps;
+  while (warps > 1 && (tokens % warps != 0 || warps * head_bytes > kAttentionInputsShared)) warps /= 2;
+  Launch& launch = to.launch(op, "attention_inputs", dim(heads + 2 * groups, tokens / warps), dim(kWarpThreads * warps),
+                             std::move(args));
   launch.template_arguments = {cache_type(to, key.result).name};
-  launch.shared_bytes = uint32_t(2 * std::max(width, value_width) * int64_t(sizeof(float)));
+  launch.shared_bytes = uint32_t(warps * head_bytes);
 }
 
 void lower_routing(Lowering& to, const StepOp& op) {
