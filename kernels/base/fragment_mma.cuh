@@ -12,8 +12,12 @@
 //
 // note [core tiles]
 // A core tile is rows of 16 halves; eight rows' first eight halves lie together, 16 bytes a row, and then their last
-// eight. A byte tile is rows of 64 floats of eight bits, E4M3, and lies likewise: eight rows' first 16, then their
-// next.
+// eight.
+//
+// note [byte tiles]
+// A byte tile is rows of 64 floats of eight bits, E4M3. Eight rows' first 32 lie together, 32 bytes a row, and then
+// their last. Of rows 4 to 7 of eight the two halves of 16 bytes change places: so eight rows' equal halves fall on
+// different banks.
 #pragma once
 #include "base/fp8.cuh"
 #include "base/warpgroup_mma.cuh"
@@ -28,7 +32,8 @@ __device__ __forceinline__ int core_tile_place(int row, int at) {
 constexpr int kByteTileRowBytes = 64;
 /// Where column `column` of row `row` lies in a byte tile.
 __device__ __forceinline__ int byte_tile_place(int row, int column) {
-  return row / 8 * (8 * kByteTileRowBytes) + column / 16 * 128 + row % 8 * 16 + column % 16;
+  const int half = (column / 16 % 2) ^ (row / 4 % 2);
+  return row / 8 * (8 * kByteTileRowBytes) + column / 32 * 256 + row % 8 * 32 + half * 16 + column % 16;
 }
 
 /// A tile in shared memory: where something lies that does not change from tile to tile, and bytes behind it. Apart, so
@@ -41,7 +46,8 @@ struct TileAt {
 };
 
 #if defined(LANE_WARPGROUP_MMA)
-/// What tensor cores are told of a tile whose parts lie `near` and `far` bytes apart.
+/// What tensor cores are told of a tile whose parts lie `near` and `far` bytes apart, swizzled over 128 bytes (1), 32
+/// (3) or not.
 __device__ __forceinline__ uint64_t descriptor(const TileAt& tile, int near, int far, uint32_t swizzle) {
   const uint32_t base = static_cast<uint32_t>(__cvta_generic_to_shared(tile.base)) >> 4;
   const uint32_t low = base + static_cast<uint32_t>(tile.offset / 16 + (near / 16 << 16));
@@ -53,7 +59,7 @@ __device__ __forceinline__ uint64_t half_columns(const TileAt& tile, int k) {
 }
 /// Columns [32 k, 32 k + 32) of a byte tile.
 __device__ __forceinline__ uint64_t byte_columns(const TileAt& tile, int k) {
-  return descriptor(tile.behind(256 * k), 128, 8 * kByteTileRowBytes, 0);
+  return descriptor(tile.behind(256 * k), 16, 8 * kByteTileRowBytes, 3);
 }
 __device__ __forceinline__ uint64_t core_tile(const TileAt& tile) { return descriptor(tile, 128, 256, 0); }
 

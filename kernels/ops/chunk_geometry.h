@@ -9,7 +9,7 @@
 // halves. With two words what they lose is kept, too, in E4M3 (base/fp8.cuh): some 15 bits in all. Tokens go by 64;
 // tokens of the last 64 that do not exist are zeros. 64 tokens' vectors are
 //   [columns / 64] steps, each a swizzled tile of the halves of 64 tokens (base/swizzled.cuh) and, with two words, two
-//            byte tiles, note [core tiles]: what the halves lose times kRestGain, and the values times kCoarseScale. Of
+//            byte tiles, note [byte tiles]: what the halves lose times kRestGain, and the values times kCoarseScale. Of
 //            sixteen columns a row of halves has first columns 4 c and 4 c + 1, then 4 c + 2 and 4 c + 3, c from 0 to
 //            3: so a lane's share of a fragment, note [fragments], is four bytes of codes that lie together
 //   [windows] sums of the scaled values of each block times kSumScale, in two halves: a core tile of 64 tokens, the
@@ -84,6 +84,9 @@ LANE_ANYWHERE constexpr size_t chunk_counters_offset(int columns, int words, int
 LANE_ANYWHERE constexpr size_t half_vectors_bytes(int columns, int words, int tokens) {
   return chunk_counters_offset(columns, words, tokens) + 4 * kChunkCounters;
 }
+
+/// Threads that make a vector's halves: a wide one's many, or few tokens would wait for one thread's values.
+LANE_ANYWHERE constexpr int half_vectors_threads(int columns) { return columns < 8192 ? 256 : 1024; }
 
 /// What a step's vectors take of shared memory, and behind them their window's sums.
 LANE_ANYWHERE constexpr int chunk_slot_bytes(int words, int tokens) {

@@ -3,7 +3,7 @@
 //   half_vectors<Columns, Words>(out, x, norm, epsilon, tokens)
 //     out      half_vectors_bytes(Columns, Words, tokens), see note [half vectors]
 //     x        [tokens][Columns]; norm: the weights of its RMS norm [Columns] or null
-//     grid     kChunkTokens blocks for each begun 64 tokens, of 256 threads, which is 8 warps
+//     grid     kChunkTokens blocks for each begun 64 tokens, of half_vectors_threads(Columns)
 #pragma once
 #include "base/fragment_mma.cuh"
 #include "base/launch.cuh"
@@ -13,8 +13,6 @@
 #include "ops/chunk_geometry.h"
 
 namespace LANE_NAMESPACE {
-
-constexpr int kHalfVectorsThreads = 256;
 
 /// Powers of two: `scale` takes the greatest value `largest` to between 2^14 and 2^15.
 struct VectorScale {
@@ -30,13 +28,14 @@ __device__ __forceinline__ VectorScale scale_of_vector(float largest) {
 struct VectorTotals {
   float squares, largest;
 };
-__device__ __forceinline__ VectorTotals totals_of_block(VectorTotals own, float (&scratch)[2][8]) {
+template <int Warps>
+__device__ __forceinline__ VectorTotals totals_of_block(VectorTotals own, float (&scratch)[2][Warps]) {
   const float squares = warp_sum(own.squares), largest = warp_max(own.largest);
   if (lane_index() == 0) scratch[0][warp_index()] = squares, scratch[1][warp_index()] = largest;
   __syncthreads();
   VectorTotals all{0, 0};
   LANE_UNROLL
-  for (int w = 0; w < 8; w++) all.squares += scratch[0][w], all.largest = fmaxf(all.largest, scratch[1][w]);
+  for (int w = 0; w < Warps; w++) all.squares += scratch[0][w], all.largest = fmaxf(all.largest, scratch[1][w]);
   return all;
 }
 
@@ -83,10 +82,12 @@ __device__ __forceinline__ void store_sum(uint8_t* sums, int row, int block, flo
 }
 
 template <int Columns, int Words>
-__global__ __launch_bounds__(kHalfVectorsThreads) void half_vectors(uint8_t* out, const float* x, const float* norm,
-                                                                    float epsilon, int tokens) {
-  constexpr int kQuads = Columns / 4, kTurns = (kQuads + kHalfVectorsThreads - 1) / kHalfVectorsThreads;
-  __shared__ float scratch[2][8];
+__global__ __launch_bounds__(half_vectors_threads(Columns)) void half_vectors(uint8_t* out, const float* x,
+                                                                              const float* norm, float epsilon,
+                                                                              int tokens) {
+  constexpr int kThreads = half_vectors_threads(Columns), kQuads = Columns / 4,
+                kTurns = (kQuads + kThreads - 1) / kThreads;
+  __shared__ float scratch[2][kThreads / 32];
   admit_consumer();
   await_producer();
   const int token = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
@@ -95,7 +96,7 @@ __global__ __launch_bounds__(kHalfVectorsThreads) void half_vectors(uint8_t* out
   VectorTotals own{0, 0};
   LANE_UNROLL
   for (int i = 0; i < kTurns; i++) {
-    const int quad = thread + i * kHalfVectorsThreads;
+    const int quad = thread + i * kThreads;
     v[i] = token < tokens && quad < kQuads ? __ldcg(from + quad) : make_float4(0, 0, 0, 0);
     own.squares += fmaf(v[i].x, v[i].x, v[i].y * v[i].y) + fmaf(v[i].z, v[i].z, v[i].w * v[i].w);
     if (norm && quad < kQuads) {
@@ -111,15 +112,16 @@ __global__ __launch_bounds__(kHalfVectorsThreads) void half_vectors(uint8_t* out
   uint8_t* sums = base + Columns / kChunkColumns * chunk_step_bytes(Words);
   LANE_UNROLL
   for (int i = 0; i < kTurns; i++) {
-    const int quad = thread + i * kHalfVectorsThreads;
+    const int quad = thread + i * kThreads;
     const float4 scaled = make_float4(v[i].x * s.scale, v[i].y * s.scale, v[i].z * s.scale, v[i].w * s.scale);
     float sum = (scaled.x + scaled.y) + (scaled.z + scaled.w);
     for (int o = 1; o < 8; o <<= 1) sum += __shfl_xor_sync(LANE_FULL_WARP, sum, o);
     if (quad < kQuads) store_quad<Words>(base, row, quad, scaled);
     if (quad % 8 == 0 && quad < kQuads) store_sum<Columns>(sums, row, quad / 8, sum);
   }
-  static_assert(kHalfVectorsThreads == kChunkCounters);
-  if (token == 0) reinterpret_cast<int*>(out + chunk_counters_offset(Columns, Words, tokens))[thread] = 0;
+  static_assert(kThreads >= kChunkCounters);
+  if (token == 0 && thread < kChunkCounters)
+    reinterpret_cast<int*>(out + chunk_counters_offset(Columns, Words, tokens))[thread] = 0;
   if (thread) return;
   const float factor = norm ? rsqrtf(fmaf(all.squares, 1.f / Columns, epsilon)) : 1.f;
   auto* factors = reinterpret_cast<float*>(base + chunk_vector_bytes(Columns, Words)) - kChunkTokens;

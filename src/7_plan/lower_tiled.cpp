@@ -21,7 +21,6 @@ bool fills(const kernels::ChunkGeometry& g, int tokens, const Chip& chip) {
   return tokens > 32 ? 5 * work >= 2 * chip.multiprocessors : 3 * work >= chip.multiprocessors;
 }
 constexpr size_t kMostTogether = kernels::kMostTiledMatrices;  // matrices of a launch
-constexpr int kHalfVectorsThreads = 256;                       // as ops/half_vectors.cuh says
 
 /// A product as the kernels see it.
 struct Problem {
@@ -124,7 +123,7 @@ Lowering::VectorsOf half_vectors(const Problem& p) {
           {std::to_string(p.columns), std::to_string(p.words)},
           "",
           kernels::kChunkTokens,
-          kHalfVectorsThreads,
+          kernels::half_vectors_threads(p.columns),
           0,
           int64_t(bytes)};
 }

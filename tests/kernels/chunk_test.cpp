@@ -25,7 +25,7 @@ struct Inputs {
     for (int i = 0; i < tokens * Columns; i++) values[size_t(i)] *= i / Columns % 3 ? 1.f : 3e4f;
     const DeviceArray<float> x(values), norm(weights);
     const unsigned blocks = unsigned(tokens + kChunkTokens - 1) / kChunkTokens * kChunkTokens;
-    run_kernel(half_vectors<Columns, Words>, dim3(blocks), kHalfVectorsThreads, 0, halves.data(), x.data(),
+    run_kernel(half_vectors<Columns, Words>, dim3(blocks), half_vectors_threads(Columns), 0, halves.data(), x.data(),
                normed ? norm.data() : nullptr, kEpsilon, tokens);
     if (!normed) weights.assign(Columns, 0.f);
   }
@@ -161,6 +161,7 @@ TEST(ChunkProduct, IsTheSumInDouble) {
   expect_products<RepackedQ4_1, 1152, 2, 2>(FormatId::Q4_1, 30, 17, true);
   expect_products<RepackedIQ4_NL, 256, 2, 2>(FormatId::IQ4_NL, 30, 17, true);
   expect_products<RepackedIQ4_XS, 256, 2, 2>(FormatId::IQ4_XS, 30, 17, true);
+  expect_products<RepackedQ4_K, 8192, 2, 4>(FormatId::Q4_K, 5, 18, true);  // vectors by more threads
   expect_products<RepackedQ4_K, 256, 1, 3>(FormatId::Q4_K, 30, 17, true);
   expect_products<RepackedQ6_K, 256, 1, 0>(FormatId::Q6_K, 130, 100, true);
 }

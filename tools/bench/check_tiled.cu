@@ -74,7 +74,7 @@ void enqueue_tiled_gated(cudaStream_t stream, const Chip& chip, float* out, cons
 template <int Columns>
 void enqueue_halves(cudaStream_t stream, const Tokens& t) {
   const int blocks = (t.count + kChunkTokens - 1) / kChunkTokens * kChunkTokens;
-  BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(blocks), kHalfVectorsThreads, 0,
+  BENCH_CHECK(launch_dependent(stream, static_cast<unsigned>(blocks), half_vectors_threads(Columns), 0,
                                half_vectors<Columns, kWords>, t.quantized, t.x, t.norm, kEpsilon, t.count));
 }
 
