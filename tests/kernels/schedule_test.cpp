@@ -307,14 +307,15 @@ TEST_P(StreamedSchedule, ReadsTheWeightsOnceForSeveralTokens) {
 /// A chunk of float weights from 16 rows on is the tensor cores': not the bits of decode steps, but within their bound.
 class FloatWeights : public StreamedSchedule {};
 
-void expect_chunk_near_decoded(const Compiled& model) {
-  const Schedule &decode = model.schedules[0], &prefill = model.schedules[1];
+/// A model's chunk, and decode steps of `alone`, the same one or one of the same checkpoint.
+void expect_chunk_near_decoded(const Compiled& model, const Compiled& alone) {
+  const Schedule &decode = alone.schedules[0], &prefill = model.schedules[1];
   const auto rows = size_t(prefill.rows_per_sequence);
   std::vector<int> ids = model.all_ids();
   while (ids.size() < rows) ids.push_back(ids[ids.size() - 20]);
   ids.resize(rows);
-  ScheduleExecutor stepwise(model.checkpoint, model.weights, decode.state_stride, 1);
-  ScheduleExecutor chunked(model.checkpoint, model.weights, decode.state_stride, 1);
+  ScheduleExecutor stepwise(alone.checkpoint, alone.weights, decode.state_stride, 1);
+  ScheduleExecutor chunked(model.checkpoint, model.weights, prefill.state_stride, 1);
   ScheduleExecutor::Outcome last;
   for (int position = 0; position < int(rows); position++)
     last = stepwise.run(decode, {ids[size_t(position)]}, {position}, {0});
@@ -322,6 +323,7 @@ void expect_chunk_near_decoded(const Compiled& model) {
   ASSERT_EQ(chunk.logits.size(), last.logits.size());
   for (size_t i = 0; i < last.logits.size(); i++) ASSERT_NEAR(chunk.logits[i], last.logits[i], kTolerance) << i;
 }
+void expect_chunk_near_decoded(const Compiled& model) { expect_chunk_near_decoded(model, model); }
 
 TEST_P(FloatWeights, PrefillInChunksWhatTheyDecode) {
   for (const int rows : {16, 32, int(kContext)}) {
@@ -408,8 +410,9 @@ INSTANTIATE_TEST_SUITE_P(All, StoredWeights,
                                          "mixtral-q4_k_m", "qwen2-q4_k_m", "qwen3moe-q4_k_m", "qwen3next-q4_k_m"),
                          test_name);
 
-/// So is a long chunk of quantized weights. A GPU has more multiprocessors than these matrices have blocks, and takes
-/// smaller tiles: there chunk_test runs the kernels.
+/// So is a long chunk of quantized weights, from decode steps of float activations: from those of its own integers it
+/// may be twice as far. A GPU has more multiprocessors than these matrices have blocks, and takes smaller tiles: there
+/// chunk_test runs the kernels.
 class LongChunk : public StreamedSchedule {};
 TEST_P(LongChunk, PrefillsWhatItDecodes) {
   const Compiled model = streamed({{FormKind::Decode, 1}, {FormKind::Prefill, int(kContext)}});
@@ -418,7 +421,8 @@ TEST_P(LongChunk, PrefillsWhatItDecodes) {
       EXPECT_TRUE(launches(model.schedules[1], kernel)) << kernel;
     EXPECT_FALSE(launches(model.schedules[1], "tiled_gated_product"));
   }
-  expect_chunk_near_decoded(model);
+  const Compiled floats(GetParam(), {{FormKind::Decode, 1}}, Activations::F32, {}, true, device_chip());
+  expect_chunk_near_decoded(model, floats);
 }
 /// And one of 32 rows, in blocks of few tokens.
 TEST(LongChunkOfFewTokens, PrefillsWhatItDecodes) {
