@@ -16,7 +16,7 @@ __device__ inline const float* prepare_head(float* shared, const float* x, const
   float *head = shared, *result = shared + width;
   float squares = 0;
   for (int i = lane_index(); norm && i < width; i += kWarpLanes) squares = fmaf(x[i], x[i], squares);
-  const float factor = norm ? rsqrtf(warp_sum(squares) / static_cast<float>(width) + epsilon) : 1.0f;
+  const float factor = norm ? rms_factor_of_sum(warp_sum(squares), width, epsilon) : 1.0f;
   for (int i = lane_index(); i < width; i += kWarpLanes) head[i] = norm ? x[i] * factor * norm[i] + 0.0f : x[i];
   __syncwarp();
   for (int i = lane_index(); i < width; i += kWarpLanes)

@@ -9,7 +9,7 @@
 // behind a window they become multiples of the next one's. The products with rests have parts of their own, since a
 // product of eight-bit floats cuts off what it is added to. Minimums are multiples of d, too, each in two halves; where
 // they are so many times larger that a half does not hold them, the unit is d times a power of two, and so are codes'
-// halves divided. Only behind a window does a four wait for its own products.
+// halves divided. A d of 0 has a unit of 2^-60 or more. Only behind a window does a four wait for its own products.
 #pragma once
 #include "base/group_barrier.cuh"
 #include "base/keep_loop.h"

@@ -69,10 +69,11 @@ LANE_ANYWHERE constexpr bool chunk_parts_fit(int columns, int parts) {
   const Slices s = slices(columns);
   return s.count % parts == 0 && s.full == s.last && s.full % kChunkWindowBlocks == 0;
 }
-/// Bytes of 64 tokens' vectors.
+/// Bytes of a step of 64 tokens' vectors.
 LANE_ANYWHERE constexpr int chunk_step_bytes(int words) {
   return kChunkTileBytes + (words - 1) * 2 * kChunkByteTileBytes;
 }
+/// Of all of them.
 LANE_ANYWHERE constexpr int chunk_vector_bytes(int columns, int words) {
   return columns / kChunkColumns * chunk_step_bytes(words) + chunk_windows(columns) * kChunkSumBytes + 4 * kChunkTokens;
 }

@@ -100,19 +100,18 @@ __device__ __forceinline__ void lay_results(const HalvesShared<S>& shared, float
   }
 }
 
-/// `Together` consecutive floats.
-template <int Together>
-struct alignas(4 * Together) Floats {
-  float of[Together];
-};
+__device__ __forceinline__ float plus(float a, float b) { return a + b; }
+__device__ __forceinline__ float4 plus(float4 a, float4 b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
 
-/// Stores the results that lie in shared memory. Some are read before any of them is stored: a read behind a store
-/// would wait for the one before it. By the threads that multiply.
-template <class S, int Together>
+/// Stores the results that lie in shared memory, a Piece (float or float4) at a time. Some are read before any of them
+/// is stored: a read behind a store would wait for the one before it. By the threads that multiply.
+template <class S, class Piece>
 __device__ __forceinline__ void store_results(const HalvesTask& task, const StreamedResult& result,
                                               const HalvesShared<S>& shared) {
-  using Piece = Floats<Together>;
-  constexpr int kOfToken = S::kRows / Together, kPieces = S::kTokens * kOfToken;
+  constexpr int kTogether = sizeof(Piece) / sizeof(float);
+  constexpr int kOfToken = S::kRows / kTogether, kPieces = S::kTokens * kOfToken;
   constexpr int kTurns = (kPieces + S::kConsumers - 1) / S::kConsumers;
   constexpr int kAtOnce = kTurns < 8 ? kTurns : 8;
   static_assert(kTurns % kAtOnce == 0);
@@ -120,41 +119,27 @@ __device__ __forceinline__ void store_results(const HalvesTask& task, const Stre
   LANE_KEEP_LOOP
   for (int turn = 0; turn < kTurns; turn += kAtOnce) {
     Piece pieces[kAtOnce] = {};
-    LANE_UNROLL
-    for (int i = 0; i < kAtOnce; i++) {
-      const int at = (turn + i) * S::kConsumers + static_cast<int>(threadIdx.x);
-      const int token = at / kOfToken, row = at % kOfToken * Together;
-      if (at < kPieces) pieces[i] = *piece_at(shared.results() + token * HalvesShared<S>::kResultStride + row);
-    }
-    Piece added[kAtOnce] = {};
+    // f(i, place in shared memory, row, place in the results) of the pieces that are there.
     const auto each_there = [&](auto f) {
       LANE_UNROLL
       for (int i = 0; i < kAtOnce; i++) {
         const int at = (turn + i) * S::kConsumers + static_cast<int>(threadIdx.x);
-        const int token = static_cast<int>(blockIdx.x) * S::kTokens + at / kOfToken;
-        const int row = task.first_row + at % kOfToken * Together;
+        const int of_block = at / kOfToken, row_of_block = at % kOfToken * kTogether;
+        const int token = static_cast<int>(blockIdx.x) * S::kTokens + of_block, row = task.first_row + row_of_block;
         if (at < kPieces && row < task.rows && token < task.tokens)
-          f(i, row, static_cast<int64_t>(token) * task.rows + row);
+          f(i, of_block * HalvesShared<S>::kResultStride + row_of_block, row,
+            static_cast<int64_t>(token) * task.rows + row);
       }
     };
-    if (result.bias) each_there([&](int i, int row, int64_t) { added[i] = *piece_at(result.bias + row); });
-    LANE_UNROLL
-    for (int i = 0; i < kAtOnce; i++) {
-      LANE_UNROLL
-      for (int j = 0; j < Together; j++) pieces[i].of[j] += added[i].of[j];
-    }
-    if (result.residual) {
-      each_there([&](int i, int, int64_t place) {
-        LANE_UNROLL
-        for (int j = 0; j < Together; j++) added[i].of[j] = result.residual[place + j];
+    each_there([&](int i, int at, int, int64_t) { pieces[i] = *piece_at(shared.results() + at); });
+    if (result.bias)
+      each_there(
+          [&](int i, int, int row, int64_t) { pieces[i] = plus(pieces[i], __ldg(piece_at(result.bias + row))); });
+    if (result.residual)
+      each_there([&](int i, int, int, int64_t place) {
+        pieces[i] = plus(pieces[i], __ldcg(piece_at(result.residual + place)));
       });
-      LANE_UNROLL
-      for (int i = 0; i < kAtOnce; i++) {
-        LANE_UNROLL
-        for (int j = 0; j < Together; j++) pieces[i].of[j] += added[i].of[j];
-      }
-    }
-    each_there([&](int i, int, int64_t place) { *reinterpret_cast<Piece*>(result.out + place) = pieces[i]; });
+    each_there([&](int i, int, int, int64_t place) { *reinterpret_cast<Piece*>(result.out + place) = pieces[i]; });
   }
 }
 
@@ -178,9 +163,9 @@ __device__ __forceinline__ void consume_chunk(const HalvesTask& task, const Stre
   group_barrier<S::kConsumers>(0);
   if (!has_all) return;
   if (task.rows % 4 == 0)
-    store_results<S, 4>(task, result, shared);
+    store_results<S, float4>(task, result, shared);
   else
-    store_results<S, 1>(task, result, shared);
+    store_results<S, float>(task, result, shared);
 }
 
 template <class S>

@@ -12,10 +12,14 @@ __device__ __forceinline__ float normed_value(float x, float factor, float weigh
   return __fmul_rn(__fmul_rn(x, factor), weight) + bias + residual;
 }
 
+/// Of the sum of `width` squares.
+__device__ inline float rms_factor_of_sum(float sum, int width, float epsilon) {
+  return rsqrtf(sum / static_cast<float>(width) + epsilon);
+}
 /// 1 / sqrt(squares / width + epsilon) in every thread, of all threads' squares. `scratch` is shared memory of
 /// kMostWarps elements. In float: a row's squares have one sign, and their sum's error is that of one rounding or two.
 __device__ inline float rms_factor_of(float squares, int width, float epsilon, float* scratch) {
-  return rsqrtf(block_sum(squares, scratch) / static_cast<float>(width) + epsilon);
+  return rms_factor_of_sum(block_sum(squares, scratch), width, epsilon);
 }
 /// The same of `width` values.
 __device__ inline float rms_factor(const float* x, int width, float epsilon, float* scratch) {
